@@ -16,7 +16,7 @@ using std::chrono::steady_clock;
 constexpr auto patience = std::chrono::seconds(2);
 constexpr auto patience_at_the_start = std::chrono::seconds(5);
 
-// HOST:PORT as it stands in a URL. A pod's IPv6 address comes without brackets.
+// Returns HOST:PORT as a URL has it. The IPv6 address of a Kubernetes pod comes without brackets.
 std::string authority_of(std::string const& advertise) {
   auto const colon = advertise.rfind(':');
   auto const host = advertise.substr(0, colon);
@@ -75,7 +75,7 @@ Result<std::uint16_t> Leading::start() {
 asio::awaitable<void> Leading::end(std::string why) {
   if (std::exchange(is_ending_, true)) co_return;
   if (coordinator_) coordinator_->drain();
-  // An etcd that does not answer is not asked again: the lease has ended before it would.
+  // Skips the question if etcd does not answer: the lease would end before an answer.
   bool was_emptied = false;
   if (election_.trouble().empty()) was_emptied = co_await election_.was_emptied(steady_clock::now() + patience);
   if (was_emptied) {
@@ -116,7 +116,7 @@ asio::awaitable<int> Leading::lead() {
   auto leadership = co_await election_.campaign(url);
   if (!leadership) {
     log_->error("{}", leadership.error().detail);
-    // A new process would begin with an empty cluster.
+    // The process stays, because a new one would begin with an empty cluster.
     if (leadership.error().code == EtcdErrc::emptied) co_await ended_.wait_until(TimePoint::max());
     co_return 1;
   }

@@ -1,4 +1,4 @@
-// The life of a coordinator that is one of several: standby, leader, end of the process.
+// One of several coordinators: standby at first, then leader.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -26,7 +26,8 @@ struct LeadingOptions {
   ElectionPatience election;
 };
 
-// On the executor's one thread. The process ends without destroying it; tests destroy it after stop().
+// Owned by main(); called on the executor's one thread. The process ends without destroying it; tests destroy it after
+// stop().
 class Leading {
  public:
   Leading(boost::asio::any_io_executor executor, LeadingOptions options, CoordinatorOptions coordinator, Random random,
@@ -34,16 +35,16 @@ class Leading {
   Leading(Leading const&) = delete;
   Leading& operator=(Leading const&) = delete;
 
-  // Serves as a standby. Gives the port. Errors: AuthErrc, HttpErrc::bind_failed.
+  // Serves as a standby. Returns the port. Errors: AuthErrc, HttpErrc::bind_failed.
   [[nodiscard]] Result<std::uint16_t> start();
   [[nodiscard]] std::string_view scheme() const { return standby_.scheme(); }
 
-  // Stands by until it is elected, then serves. Returns the exit status with which the process has to end at once:
-  // leadership was lost, or etcd refuses. The supervisor starts a new standby.
+  // Stands by until this coordinator is elected, then serves. Cancellable. Returns the exit status with which the
+  // process has to end at once: it has lost the leadership, or etcd refuses it. The supervisor starts a new standby.
   boost::asio::awaitable<int> lead();
   // Lets a standby lead, if this coordinator leads.
   boost::asio::awaitable<void> hand_over(TimePoint until);
-  // Ends whatever it has begun. lead() has ended before; it is cancellable.
+  // Ends everything that this object has started. Call after lead() has ended.
   boost::asio::awaitable<void> stop(TimePoint until);
 
  private:

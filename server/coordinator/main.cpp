@@ -1,4 +1,4 @@
-// chorus-coordinator: flags, signals, and the one thread that serves.
+// chorus-coordinator: flags, signals, and the thread that serves.
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -138,7 +138,7 @@ std::string url_of(std::string_view scheme, std::string const& host, std::uint16
   return std::string(scheme) + "://" + literal + ":" + std::to_string(port);
 }
 
-// A second signal meets the default disposition, and ends the process at once.
+// A second signal ends the process at once, by its default disposition.
 boost::asio::awaitable<void> serve(coordinator::Coordinator* coordinator, boost::asio::signal_set* signals,
                                    std::chrono::milliseconds time_to_drain, std::shared_ptr<spdlog::logger> log) {
   auto const [error, number] = co_await signals->async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
@@ -169,7 +169,7 @@ boost::asio::awaitable<int> hand_over(coordinator::Leading* leading, boost::asio
   co_return 0;
 }
 
-// One of several coordinators.
+// Runs as one of several coordinators.
 int run_with_others(boost::asio::io_context& io, boost::asio::signal_set& signals, Flags const& flags,
                     coordinator::CoordinatorOptions options, std::shared_ptr<spdlog::logger> const& log) {
   auto leading_options = flags.leading;
@@ -177,7 +177,7 @@ int run_with_others(boost::asio::io_context& io, boost::asio::signal_set& signal
   leading_options.port = flags.port;
   leading_options.etcd = flags.store.etcd;
   leading_options.election.lease = std::chrono::seconds(flags.etcd_lease_s);
-  // The name by which standbys redirect is a name of this service.
+  // Requests name the address by which standbys redirect, so it is a valid Host.
   if (!flags.leading.advertise.empty()) {
     auto const url = http::parse_url("http://" + flags.leading.advertise);
     if (url) options.security.allowed_hosts.push_back(url->host);
@@ -202,9 +202,9 @@ int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
   log->set_level(spdlog::level::from_str(flags.log_level));
   logging::configure(*log, logging::parse_format(flags.log_format).value());
   log->flush_on(spdlog::level::trace);
-  spdlog::set_default_logger(log);  // of the http room: standard output is for the address alone
+  spdlog::set_default_logger(log);  // used by the http room; standard output has the address only
   boost::asio::io_context io(1);
-  boost::asio::signal_set signals(io);  // before anybody is told that this process serves
+  boost::asio::signal_set signals(io);  // before any client learns that this process serves
   for (auto const signal : http::ending_signals()) signals.add(signal);
   coordinator::CoordinatorOptions options;
   options.stalls.stall = std::chrono::milliseconds(flags.stall_ms);

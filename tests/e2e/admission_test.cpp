@@ -22,7 +22,7 @@ Answer launch(Cluster& cluster, json::object request, std::string const& query =
   return cluster.coordinator.post("/v1/collectives" + query, json::serialize(request));
 }
 
-// Launches until the coordinator skips asking the ranks: two launches ask, one does not.
+// Launches until the coordinator no longer asks the ranks: two launches ask, the third does not.
 void grow_used_to_it(Cluster& cluster) {
   for (int i = 0; i < 3; ++i) REQUIRE(cluster.run({{"group", "g"}, {"tensor", "x"}}).at("state") == "succeeded");
 }
@@ -47,7 +47,7 @@ double times_asked(Cluster& cluster) {
 
 }  // namespace
 
-TEST_CASE("a different shape, dtype or a missing tensor is refused, naming rank, field and both values") {
+TEST_CASE("a tensor of another shape or dtype, or a missing one, is refused with rank, field and both values") {
   Cluster cluster(3);
   auto const ranks = cluster.make_group("g");
   for (std::size_t i = 0; i < 3; ++i) cluster.worker(i).put_tensor("x", "f32", std::vector<float>(10, 1));
@@ -75,7 +75,7 @@ TEST_CASE("a different shape, dtype or a missing tensor is refused, naming rank,
   CHECK(cluster.at_rank("g", 0).get_tensor<float>("x") == std::vector<float>(10, 1));
 }
 
-TEST_CASE("launches like those before ask no worker for its tensor") {
+TEST_CASE("a launch that repeats earlier ones asks no worker for its tensor") {
   Cluster cluster(3);
   cluster.make_group("g");
   put_everywhere<float>(cluster, "f32", 10);
@@ -92,7 +92,7 @@ TEST_CASE("launches like those before ask no worker for its tensor") {
   CHECK(times_asked(cluster) == before + 9);
 }
 
-TEST_CASE("a tensor that one rank has put between launches is refused as at the first launch") {
+TEST_CASE("a tensor that one rank has changed between launches is refused as at the first launch") {
   Cluster cluster(3);
   cluster.make_group("g");
   auto& odd = cluster.at_rank("g", 2);
@@ -126,7 +126,7 @@ TEST_CASE("a tensor that one rank has put between launches is refused as at the 
   refused(404, "unknown_tensor", "rank 2 ('" + odd.id + "') has no tensor 'x'");
 }
 
-TEST_CASE("tensors that all ranks, or one, have put between launches are reduced as they are") {
+TEST_CASE("tensors that one rank or all ranks have changed between launches are reduced with their new values") {
   Cluster cluster(3);
   cluster.make_group("g");
   put_everywhere<float>(cluster, "f32", 10);
@@ -144,7 +144,7 @@ TEST_CASE("tensors that all ranks, or one, have put between launches are reduced
   expect_everywhere(cluster, std::vector<std::int32_t>(1009, 81 + 19 + 81));
 }
 
-TEST_CASE("requests that cannot be are refused with the field that is wrong") {
+TEST_CASE("invalid requests are refused with the wrong field") {
   Cluster cluster(2);
   cluster.make_group("g");
   for (std::size_t i = 0; i < 2; ++i) cluster.worker(i).put_tensor("x", "f32", std::vector<float>(4, 1));
@@ -184,7 +184,7 @@ TEST_CASE("validate_only plans and explains without running") {
   CHECK(cluster.worker(0).tensor_version("x") == 1);
 }
 
-TEST_CASE("an Idempotency-Key runs once: the same answer again, another body is refused") {
+TEST_CASE("a request with a known Idempotency-Key gets the first answer, and is refused with another body") {
   Cluster cluster(2);
   cluster.make_group("g");
   for (std::size_t i = 0; i < 2; ++i) cluster.worker(i).put_tensor("x", "f32", std::vector<float>(4, 1));

@@ -34,7 +34,7 @@ bool alive(Service& service) { return service.get("/livez").status == 200; }
 
 }  // namespace
 
-TEST_CASE("HTTP that cannot be trusted is refused by both services") {
+TEST_CASE("both services refuse malformed HTTP") {
   Cluster cluster(1);
   for (auto* service : {&cluster.coordinator, &cluster.worker(0)}) {
     CAPTURE(service->id);
@@ -69,7 +69,7 @@ TEST_CASE("HTTP that cannot be trusted is refused by both services") {
   }
 }
 
-TEST_CASE("JSON that cannot be trusted is refused with its place") {
+TEST_CASE("malformed JSON is refused with the place of the error") {
   Cluster cluster(1);
   auto& coordinator = cluster.coordinator;
   auto const refused = [&](std::string const& body, int status) {
@@ -91,7 +91,7 @@ TEST_CASE("JSON that cannot be trusted is refused with its place") {
   CHECK(alive(coordinator));
 }
 
-TEST_CASE("tensors that cannot be are refused before their body is read") {
+TEST_CASE("an invalid tensor is refused before its body is read") {
   Cluster cluster(1);
   auto& worker = cluster.worker(0);
   auto const put = [&](std::string const& fields, std::string const& body, int status) {
@@ -152,7 +152,7 @@ TEST_CASE("a body that ends early leaves no tensor behind") {
   CHECK(worker.get("/v1/tensors/half").code() == "unknown_tensor");
 }
 
-TEST_CASE("a silent client and a slow one are dropped, and others are served meanwhile") {
+TEST_CASE("a silent client and a slow one are dropped, and other clients are served meanwhile") {
   Cluster cluster(1);
   auto& worker = cluster.worker(0);
   RawConnection slow(worker.port());
@@ -164,7 +164,7 @@ TEST_CASE("a silent client and a slow one are dropped, and others are served mea
   CHECK(alive(worker));
 }
 
-TEST_CASE("a link is refused to strangers, and garbage on a link closes it") {
+TEST_CASE("a link is refused to unknown peers, and garbage on a link closes it") {
   Cluster cluster(1);
   auto& worker = cluster.worker(0);
   CHECK(status_of(answer_to(worker, request("GET /v1/link", ""))) / 100 == 4);
@@ -185,7 +185,7 @@ TEST_CASE("a link is refused to strangers, and garbage on a link closes it") {
   CHECK(alive(worker));
 }
 
-TEST_CASE("a join that lies or cannot be reached is refused with what was tried") {
+TEST_CASE("a join with false statements or an unreachable address is refused, and the problem says what was tried") {
   Cluster cluster(1);
   auto& coordinator = cluster.coordinator;
   auto const join = [&](std::string const& id, std::string const& url) {

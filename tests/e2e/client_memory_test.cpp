@@ -11,7 +11,7 @@ using namespace chorus::testing;
 
 namespace {
 
-// The only block of Python on the page.
+// Returns the only block of Python on the page.
 std::string python_of(std::string const& page) {
   std::ifstream file(std::string(CHORUS_SOURCE_DIR) + "/docs/" + page);
   std::ostringstream text;
@@ -27,7 +27,7 @@ std::string python_of(std::string const& page) {
 
 }  // namespace
 
-TEST_CASE("the example of the docs: two Python programs reduce what lies in their own memory") {
+TEST_CASE("the example of the docs: two Python programs reduce tensors in their own shared memory") {
   Cluster cluster(0);
   for (auto const* id : {"a", "b"}) cluster.add_worker(id, "host=h0", {"--allow-client-shm"});
   cluster.make_group("g");
@@ -40,7 +40,7 @@ TEST_CASE("the example of the docs: two Python programs reduce what lies in thei
     CHECK_MESSAGE(output.find(" 41.5 41.5\n") != std::string::npos, output);
     CHECK(client->wait() == 0);
   }
-  // The clients have gone, and the names of their objects too: the worker still uses the memory.
+  // The client processes have ended and their shared memory has lost its names; the worker still uses the memory.
   CHECK(cluster.worker(0).get_tensor<float>("grad") == std::vector<float>(1 << 20, 41.5F));
   auto const again = cluster.run({{"group", "g"}, {"tensor", "grad"}});
   CHECK(again.at("state") == "succeeded");
@@ -50,7 +50,7 @@ TEST_CASE("the example of the docs: two Python programs reduce what lies in thei
   CHECK(cluster.worker(0).erase("/v1/shm/system/mine").status == 204);
 }
 
-TEST_CASE("the trainers of the tutorial find the same line, also when they are started again on the same workers") {
+TEST_CASE("the tutorial's trainers fit the same line, also when they are started again on the same workers") {
   Cluster cluster(2);
   cluster.make_group("training");
   auto const code = python_of("tutorials/training_loop.md");

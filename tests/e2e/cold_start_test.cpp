@@ -24,9 +24,9 @@ int rounds() {
   return static_cast<int>(std::clamp<std::uint64_t>(number_from_environment("CHORUS_COLD_STARTS", 40), 2, 10000));
 }
 
-// Seconds from the first process until the group exists, and until it has summed.
+// Returns the seconds from the first process until the group exists, and until it has summed.
 std::pair<double, double> cold_start(bool workers_first) {
-  HeldPort const port;  // the workers need it before the coordinator listens
+  HeldPort const port;  // the workers need the port before the coordinator listens
   auto const begun = Clock::now();
   auto const since = [begun] { return std::chrono::duration<double>(Clock::now() - begun).count(); };
   std::optional<Process> coordinator_process;
@@ -67,7 +67,7 @@ void print(char const* what, std::vector<double> seconds) {
 
 }  // namespace
 
-TEST_CASE("started at the same instant, in either order, everybody stands within two seconds") {
+TEST_CASE("coordinator and workers that start at the same instant, in either order, form a group within two seconds") {
   std::vector<double> stood, summed;
   for (int round = 0; round < rounds(); ++round) {
     INFO("round " << round << ", the workers first in every other one");

@@ -66,7 +66,7 @@ TEST_CASE("every algorithm gives every rank the exact sum and moves every versio
   }
 }
 
-TEST_CASE("every dtype and reduce operation of the skeleton, over counts that do not divide") {
+TEST_CASE("every dtype and reduce operation, with element counts that the ranks do not divide") {
   Cluster cluster(3);
   cluster.make_group("g");
   for (std::size_t const count : {0, 1, 2, 3, 4, 1009}) {
@@ -92,7 +92,7 @@ TEST_CASE("every dtype and reduce operation of the skeleton, over counts that do
   reduce("prod", {6, -125, 343});
 }
 
-TEST_CASE("launching twice works, and a hundred times (the seed system failed on the second call)") {
+TEST_CASE("two and a hundred launches over the same tensor succeed") {
   Cluster cluster(4);
   cluster.make_group("g");
   for (std::size_t i = 0; i < 4; ++i) cluster.worker(i).put_tensor("x", "f64", std::vector<double>(257, 1));
@@ -106,7 +106,7 @@ TEST_CASE("launching twice works, and a hundred times (the seed system failed on
   CHECK(cluster.worker(0).tensor_version("x") == 101);
 }
 
-TEST_CASE("several collectives at once on one group and on overlapping groups") {
+TEST_CASE("several collectives run at once on one group and on overlapping groups") {
   Cluster cluster(4);
   cluster.make_group("all");
   cluster.make_group("left", {"w0", "w1", "w2"});
@@ -137,7 +137,7 @@ TEST_CASE("several collectives at once on one group and on overlapping groups") 
   CHECK(cluster.worker(0).get_tensor<double>("r") == values_of<double>(0, 20000));
 }
 
-TEST_CASE("members call their own workers, and no coordinator takes part") {
+TEST_CASE("members call their own workers without the coordinator") {
   Cluster cluster(4);
   cluster.make_group("g");
   cluster.coordinator.process.signal(SIGSTOP);
@@ -159,7 +159,7 @@ TEST_CASE("members call their own workers, and no coordinator takes part") {
   cluster.coordinator.process.signal(SIGCONT);
 }
 
-TEST_CASE("in place: the tensor's own memory holds the result, one version on") {
+TEST_CASE("with in_place the tensor's own memory holds the result, as the next version") {
   Cluster cluster(3);
   cluster.make_group("g");
   put_everywhere<float>(cluster, "x", "f32", 70001);
@@ -168,7 +168,7 @@ TEST_CASE("in place: the tensor's own memory holds the result, one version on") 
   CHECK(cluster.worker(1).tensor_version("x") == 2);
 }
 
-TEST_CASE("ranks follow the reported locality: a ring enters every rack once") {
+TEST_CASE("ranks follow the reported locality: the ring enters every rack once") {
   Cluster cluster(4, {"rack=a,host=1", "rack=b,host=2", "rack=a,host=3", "rack=b,host=4"});
   auto const ranks = cluster.make_group("g");
   CHECK(ranks == std::vector<std::string>{"w0", "w2", "w1", "w3"});
@@ -178,7 +178,7 @@ TEST_CASE("ranks follow the reported locality: a ring enters every rack once") {
   CHECK(group.at("epoch").to_number<int>() == 1);
 }
 
-TEST_CASE("metrics tell of bytes per peer, latencies and results") {
+TEST_CASE("metrics report bytes per peer, latencies and results") {
   Cluster cluster(3);
   cluster.make_group("g");
   put_everywhere<float>(cluster, "x", "f32", 100000);
@@ -194,11 +194,11 @@ TEST_CASE("metrics tell of bytes per peer, latencies and results") {
   CHECK(cluster.coordinator.metric("chorus_collectives_total{") == 1);
 }
 
-TEST_CASE("links between racks are measured when workers join, and the model heeds them") {
+TEST_CASE("links between racks are measured when workers join, and the cost model uses the measurements") {
   Cluster cluster(3, {"rack=a,host=1", "rack=b,host=2", "rack=a,host=3"});
   auto const links = [&] { return cluster.coordinator.get("/v1/links").json().at("items").as_array(); };
   auto const deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  // each request asks the coordinator
+  // Each call of links() asks the coordinator.
   while (links().size() < 3 && std::chrono::steady_clock::now() < deadline) continue;
   auto const measured = links();
   REQUIRE(measured.size() == 3);  // w1 to w0; w2 to w0 in its rack, and to w1
@@ -215,7 +215,7 @@ TEST_CASE("links between racks are measured when workers join, and the model hee
     return answer.json().at("predicted_seconds").to_number<double>();
   };
   CHECK(predicted_s(alone) > 0);
-  CHECK(predicted_s(cluster) != predicted_s(alone));  // by how much depends on the load of the machine
+  CHECK(predicted_s(cluster) != predicted_s(alone));  // the difference depends on the load of the machine
   cluster.make_group("g");
   put_everywhere<float>(cluster, "x", "f32", 1000);
   expect_success(cluster.run({{"group", "g"}, {"tensor", "x"}}));

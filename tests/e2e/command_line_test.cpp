@@ -40,7 +40,7 @@ bool loads(std::string const& limit, std::string const& program) {
 
 }  // namespace
 
-TEST_CASE("status, workers, groups and run speak JSON lines about a live cluster") {
+TEST_CASE("status, workers, groups and run print JSON lines about a live cluster") {
   Cluster cluster(3);
   cluster.make_group("g");
   for (std::size_t i = 0; i < 3; ++i) cluster.worker(i).put_tensor("x", "f32", std::vector<float>(1000, 1));
@@ -60,7 +60,7 @@ TEST_CASE("status, workers, groups and run speak JSON lines about a live cluster
   CHECK(cluster.worker(1).get_tensor<float>("x") == std::vector<float>(1000, 9));
 }
 
-TEST_CASE("check holds every rank's bits against the right ones, and leaves nothing behind") {
+TEST_CASE("check compares every rank's bits with the expected ones, and leaves no tensor behind") {
   Cluster cluster(3);
   auto const check = [&](std::string const& ranks) {
     return call({"check", "--ranks", ranks, "--json", "--coordinator", cluster.coordinator.url});
@@ -98,7 +98,7 @@ TEST_CASE("bench starts real ranks, checks the data and prints one line per size
   CHECK(line.at("bytes").to_number<int>() == 65536);
 }
 
-TEST_CASE("long work shows how far it is to who sits before it, then a table, and gives JSON lines to a pipe") {
+TEST_CASE("long commands show progress and a table on a terminal, and JSON lines in a pipe") {
   struct Long {
     std::vector<std::string> arguments;
     std::string progress, table, member;
@@ -122,13 +122,13 @@ TEST_CASE("long work shows how far it is to who sits before it, then a table, an
   }
 }
 
-TEST_CASE("what is mistyped is refused with exit status 2, and a missing coordinator with 3") {
+TEST_CASE("mistyped arguments end with exit status 2, and an unreachable coordinator with 3") {
   CHECK(call({"staus"}).status == 2);
   CHECK(call({"run", "all_reduce", "--grup", "g"}).status == 2);
   CHECK(call({"--coordinator", "http://127.0.0.1:1", "status"}).status == 3);
 }
 
-TEST_CASE("each program says which build it is, to people and to programs") {
+TEST_CASE("each program prints its build as text and as JSON") {
   for (std::string const name : {"chorus", "chorus-bench", "chorus-coordinator", "chorus-worker"}) {
     CAPTURE(name);
     auto const answer = [&](std::vector<std::string> arguments) {
@@ -153,7 +153,7 @@ TEST_CASE("each program says which build it is, to people and to programs") {
   }
 }
 
-TEST_CASE("a service that cannot be what it is told to says so, and ends with 1 or 2") {
+TEST_CASE("a service that cannot start with its arguments says why, and ends with 1 or 2") {
   struct Start {
     std::string limit, arguments;
     int status;

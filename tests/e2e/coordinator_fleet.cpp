@@ -107,7 +107,7 @@ bool CoordinatorFleet::launches(Service const* by) {
   try {
     auto const answer = by->post("/v1/collectives?wait=20s", launch);
     return answer.status == 200 && answer.json().at("state") == "succeeded";
-  } catch (std::runtime_error const&) {  // it has ended meanwhile
+  } catch (std::runtime_error const&) {  // the coordinator has ended
     return false;
   }
 }

@@ -18,7 +18,7 @@ class CoordinatorFleet {
   struct Setup {
     std::size_t etcds = 1;
     std::size_t coordinators = 3;
-    bool are_proxied = false;               // workers reach each coordinator through a proxy of its own
+    bool are_proxied = false;               // workers reach each coordinator through a separate proxy
     std::vector<std::string> command = {};  // put before the command line of each coordinator and worker
   };
   CoordinatorFleet() : CoordinatorFleet(Setup{}) {}
@@ -30,7 +30,7 @@ class CoordinatorFleet {
   // file `armed` exists.
   void start_crashing(std::size_t i, std::uint64_t point, std::string const& armed);
   void end(std::size_t i) { coordinators_[i].reset(); }
-  // True if its process has ended for any reason.
+  // True if the coordinator's process has ended for any reason.
   [[nodiscard]] bool has_ended(std::size_t i) const;
 
   [[nodiscard]] std::size_t size() const { return coordinators_.size(); }
@@ -38,7 +38,7 @@ class CoordinatorFleet {
   [[nodiscard]] std::size_t number_of(Service const* one) const;
   [[nodiscard]] bool is_ready(std::size_t i) const;
   [[nodiscard]] std::size_t leaders() const;
-  // Null: no coordinator leads.
+  // Returns null if no coordinator leads.
   [[nodiscard]] Service* leader(Service const* other_than = nullptr) const;
 
   // True if a launch through this coordinator succeeds. False for null, and if the coordinator ends meanwhile.

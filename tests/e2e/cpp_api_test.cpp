@@ -40,7 +40,7 @@ void make_group_when_ready(Cluster& cluster, std::string const& body) {
 
 }  // namespace
 
-TEST_CASE("a program that is killed in the middle of its calls is named, and the others join the next epoch") {
+TEST_CASE("a program that is killed during its calls is named, and the others join the next epoch") {
   for (bool const shares_memory : {true, false}) {
     Cluster cluster(0);
     auto worker = start("a", cluster, shares_memory);
@@ -94,7 +94,7 @@ TEST_CASE("a program that is killed between two calls is named by a root that on
   CHECK(mentions(status.error().detail, "b"));
 }
 
-TEST_CASE("a program that comes late to the calls is named") {
+TEST_CASE("a program that comes late to its calls is named as slow") {
   for (bool const shares_memory : {true, false}) {
     Cluster cluster(0, {}, {"--lease-ms", "500"});
     auto punctual = start("a", cluster, shares_memory);
@@ -120,7 +120,7 @@ TEST_CASE("a program that comes late to the calls is named") {
   }
 }
 
-TEST_CASE("the coordinator's collectives and the program's calls go on beside each other") {
+TEST_CASE("the coordinator's collectives and a program's calls run beside each other") {
   Cluster cluster(1);
   auto worker = start("a", cluster, true);
   make_group_when_ready(cluster, R"({"workers":["a"]})");

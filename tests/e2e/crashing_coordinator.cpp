@@ -1,6 +1,6 @@
 // A coordinator that kills itself with SIGKILL at the n-th of the points where a crash matters: before and after every
-// write of its journal, and before and after every message to workers about epochs, runs and commits. Otherwise it is
-// chorus-coordinator.
+// write of its journal, and before and after every message to workers about epochs, runs and commits. In all other
+// respects it is chorus-coordinator.
 //
 //   crashing_coordinator JOURNAL PORT N
 //   crashing_coordinator ETCD-URLS PORT N ARMED    one of several; counts only while there is a file ARMED

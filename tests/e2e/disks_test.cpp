@@ -83,7 +83,8 @@ constexpr char const* small = R"({"group":"g","shape":[1000]})";
 
 }  // namespace
 
-TEST_CASE("a file of a checkpoint that is a FIFO is refused by name, and neither checkpoints nor SIGTERM wait for it") {
+TEST_CASE(
+    "a checkpoint file that is a FIFO is refused by name, and neither other checkpoints nor SIGTERM wait for it") {
   ScratchDirectory const disk;
   files::create_directory(disk / "c");
   Shop shop({"--checkpoint-directory", disk / "c"});
@@ -101,7 +102,7 @@ TEST_CASE("a file of a checkpoint that is a FIFO is refused by name, and neither
   shop.ends_when_told();
 }
 
-TEST_CASE("a disk that hangs: restoring is given up by name, everybody sees it, other disks go on, SIGTERM ends it") {
+TEST_CASE("on a disk that hangs a restore is given up by name, other disks go on, and SIGTERM ends the worker") {
   if (under_sanitizer()) return;  // the preloaded library would come before the sanitizer
   ScratchDirectory const disk;
   files::create_directories(disk / "root");
@@ -127,7 +128,7 @@ TEST_CASE("a disk that hangs: restoring is given up by name, everybody sees it, 
   shop.ends_when_told();
 }
 
-TEST_CASE("a disk that hung and answers again is as good as before") {
+TEST_CASE("a disk that hung and answers again is used as before") {
   if (under_sanitizer()) return;
   ScratchDirectory const disk;
   files::create_directories(disk / "root");
@@ -143,7 +144,7 @@ TEST_CASE("a disk that hung and answers again is as good as before") {
   for (auto const& path : paths_below(disk / "root")) CHECK_FALSE(path.ends_with(".partial"));
 }
 
-TEST_CASE("a checkpoint that does not fit leaves nothing, and the small one that fitted before fits again") {
+TEST_CASE("a checkpoint that does not fit leaves no file, and a small one still fits afterwards") {
   SmallDisk const disk;
   if (!disk.is_there()) return;
   Shop shop({"--checkpoint-directory", disk.path()});
@@ -159,7 +160,7 @@ TEST_CASE("a checkpoint that does not fit leaves nothing, and the small one that
   CHECK(shop.checkpoint("s", "small").status == 201);
 }
 
-TEST_CASE("what a worker that was killed has left half written goes when it starts again, what others write stays") {
+TEST_CASE("a worker that starts again removes the half-written files of its killed process, and no files of others") {
   if (under_sanitizer()) return;
   ScratchDirectory const disk;
   files::create_directories(disk / "root");
@@ -184,7 +185,7 @@ TEST_CASE("what a worker that was killed has left half written goes when it star
   ::close(writer);
 }
 
-TEST_CASE("a full disk of logs: a push is told so at once, and counts once when there is room") {
+TEST_CASE("on a full disk of logs a push is refused at once, and counts once when there is room") {
   SmallDisk const disk;
   if (!disk.is_there()) return;
   Shop shop({"--log-directory", disk.path()});
@@ -213,7 +214,7 @@ TEST_CASE("a full disk of logs: a push is told so at once, and counts once when 
   CHECK(eventually([&] { return paths_below(disk.path()).size() == 4; }));
 }
 
-TEST_CASE("a disk of logs that hangs: a push is told at its deadline what it waits for, and counts once afterwards") {
+TEST_CASE("on a disk of logs that hangs a push gets the reason at its deadline, and counts once afterwards") {
   if (under_sanitizer()) return;
   ScratchDirectory const disk;
   files::create_directories(disk / "logs");
@@ -241,7 +242,7 @@ TEST_CASE("a disk of logs that hangs: a push is told at its deadline what it wai
 }
 
 TEST_CASE(
-    "a journal whose disk hangs: a launch ends by its timeout, /readyz says why, nothing is begun, SIGTERM ends it") {
+    "on a journal whose disk hangs a launch ends by its timeout, /readyz says why, and SIGTERM ends the coordinator") {
   if (under_sanitizer()) return;
   ScratchDirectory const disk;
   files::create_directories(disk / "journal");

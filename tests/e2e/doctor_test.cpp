@@ -1,5 +1,5 @@
-// Everything that chorus doctor finds, caused with real services: workers that did not join, run another version, or
-// have a wrong address; a slow link; the worker that others wait for.
+// Every finding of chorus doctor, caused with real services: workers that did not join, run another version, or have a
+// wrong address; a slow link; the worker for which others wait.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -69,7 +69,7 @@ class Guest {
 
 }  // namespace
 
-TEST_CASE("nobody has joined yet") {
+TEST_CASE("the doctor reports that no worker has joined") {
   Cluster const cluster(0);
   auto const said = doctor(cluster.coordinator);
   INFO(said.text);
@@ -77,7 +77,7 @@ TEST_CASE("nobody has joined yet") {
   CHECK(said.has("problem: coordinator: no worker has joined"));
 }
 
-TEST_CASE("who did not come back, and who is not ready, is named") {
+TEST_CASE("the doctor names a group's missing member and a lost worker") {
   Cluster cluster(4, {}, {"--lease-ms", "3000"});
   REQUIRE(
       cluster.coordinator.put("/v1/groups/g", R"({"workers":["w0","w1","w2","w3"],"on_failure":"shrink"})").status ==
@@ -93,7 +93,7 @@ TEST_CASE("who did not come back, and who is not ready, is named") {
   CHECK(said.has("worker w3: nobody answers at its address"));
 }
 
-TEST_CASE("another version, a slow link, and an address at which nobody answers any more") {
+TEST_CASE("the doctor reports another version, a slow link, and an address at which no service answers") {
   Cluster cluster(4, {"host=h0", "host=h1", "host=h2", "host=h3"}, {"--lease-ms", "60000"});
   auto const version = std::string(cluster.coordinator.get("/v1").json().at("version").as_string());
   {
@@ -114,7 +114,7 @@ TEST_CASE("another version, a slow link, and an address at which nobody answers 
   CHECK(said.has(R"("healthy":false)"));
 }
 
-TEST_CASE("a worker that is stopped while nothing runs is late with its lease before it is lost") {
+TEST_CASE("the doctor names a stopped, idle worker whose lease is late before the worker is lost") {
   Cluster cluster(2, {}, {"--lease-ms", "6000"});
   cluster.worker(1).process.signal(SIGSTOP);
   std::string text;
@@ -128,7 +128,7 @@ TEST_CASE("a worker that is stopped while nothing runs is late with its lease be
   cluster.worker(1).process.signal(SIGCONT);
 }
 
-TEST_CASE("a worker that has more to add up than its peers, again and again, is a straggler") {
+TEST_CASE("the doctor calls a worker with repeatedly more elements to reduce than its peers a straggler") {
   Cluster cluster(3, {"host=h0", "host=h1", "host=h2"});
   cluster.make_group("g");
   std::vector<float> const tensor(1 << 20, 1);

@@ -45,7 +45,7 @@ std::string events_of(std::string const& url, std::atomic<bool>& connected) {
 
 }  // namespace
 
-TEST_CASE("a coordinator that is told to stop finishes what runs, refuses more, ends its streams and exits with 0") {
+TEST_CASE("SIGTERM makes a coordinator finish its collectives, refuse new ones, end its streams and exit with 0") {
   ScratchDirectory const here;
   Cluster cluster(3, {}, {"--journal", here / "journal"});
   cluster.make_group("g");
@@ -62,7 +62,7 @@ TEST_CASE("a coordinator that is told to stop finishes what runs, refuses more, 
   try {
     was_unready = eventually([&] { return cluster.coordinator.get("/readyz").status == 503; });
     was_refused = cluster.coordinator.put("/v1/collectives/d", body).status == 503;
-  } catch (std::runtime_error const&) {}  // it has gone
+  } catch (std::runtime_error const&) {}  // the coordinator has ended
   launch.join();
   follower.join();
   CHECK(cluster.coordinator.process.wait() == 0);
@@ -75,7 +75,7 @@ TEST_CASE("a coordinator that is told to stop finishes what runs, refuses more, 
   CHECK_FALSE(content_of(here / "journal").empty());
 }
 
-TEST_CASE("a worker that is told to stop ends its part of what runs, leaves, and exits with 0") {
+TEST_CASE("SIGTERM makes a worker finish its part of a collective, leave, and exit with 0") {
   Cluster cluster(3);
   cluster.make_group("g");
   put_everywhere(cluster);
@@ -112,7 +112,7 @@ std::vector<std::string> service(std::string const& program, std::vector<std::st
 
 }  // namespace
 
-TEST_CASE("a service whose terminal is closed finishes like one that is told to stop, unless it was to outlive it") {
+TEST_CASE("a closed terminal ends a service like SIGTERM, unless the service ignores SIGHUP") {
   for (auto const* program : {"chorus-coordinator", "chorus-worker"}) {
     CAPTURE(program);
     Service leaving(program, service(program));
@@ -127,7 +127,7 @@ TEST_CASE("a service whose terminal is closed finishes like one that is told to 
   }
 }
 
-TEST_CASE("a limit of the size of files is an error of what is written, and kills nobody") {
+TEST_CASE("a limit of the file size fails single writes, and ends no service") {
   ScratchDirectory const here;
   Process coordinator(with_small_files(service("chorus-coordinator", {"--journal", here / "journal"})));
   auto const said = coordinator.read_all();
@@ -149,8 +149,7 @@ TEST_CASE("a limit of the size of files is an error of what is written, and kill
   CHECK(std::filesystem::is_empty(here / ""));
 }
 
-TEST_CASE(
-    "under a limit of the size of files checkpoints and logs say which file it was, and leave nothing half written") {
+TEST_CASE("under a limit of the file size checkpoints and logs name the file, and leave none half written") {
   ScratchDirectory const here;
   for (auto const* name : {"checkpoints", "logs"}) std::filesystem::create_directory(here / name);
   Service const coordinator("coordinator", service("chorus-coordinator"));

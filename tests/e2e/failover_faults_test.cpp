@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// A launch whose answer is not used: its coordinator may end meanwhile.
+// Launches without using the answer: the coordinator may end meanwhile.
 std::thread launch_with(Service const& leader, std::string const& key) {
   return std::thread([&leader, key] {
     try {
@@ -42,7 +42,8 @@ void put_back(CoordinatorFleet& fleet) {
     REQUIRE(fleet.workers[i]->put_tensor("x", "u64", std::vector<std::uint64_t>(1000, i + 1)).status / 100 == 2);
 }
 
-// Launches under `key`, or a later one if a change of the leader interrupted it, and checks that it was done once.
+// Launches under `key`, or under a later key if a change of the leader interrupted it, and checks that the launch was
+// done once.
 void is_done_once(CoordinatorFleet& fleet, std::string key) {
   auto const succeeds = [&] {
     auto const* const leader = fleet.leader();
@@ -60,7 +61,7 @@ boost::json::array events_of(Service const& leader) {
   return boost::json::parse(answer->body).at("items").as_array();
 }
 
-// Sequence numbers of all events go up by one from each to the next, through all leaders.
+// Checks that the sequence numbers of events grow by one from event to event, through all leaders.
 void check_events(Service const& leader) {
   std::int64_t last = 0;
   for (auto const& event : events_of(leader)) {
@@ -99,7 +100,7 @@ class Fault {
         standby_((leader_ + 1 + random() % (fleet.size() - 1)) % fleet.size()),
         member_(random() % fleet.etcd.size()),
         worker_(random() % 2),
-        // A worker that is silent for longer than its lease is lost, and that is another story.
+        // A worker that is silent for longer than its lease is lost; other tests cover that.
         length_(std::chrono::milliseconds(random() % (kind_ == Kind::worker_stopped ? 2000 : 5000))) {}
 
   [[nodiscard]] std::string name() const { return names.at(static_cast<std::size_t>(kind_)); }
@@ -107,7 +108,7 @@ class Fault {
   // Runs the fault from its beginning to its end.
   void happen() {
     begin();
-    std::this_thread::sleep_until(std::chrono::steady_clock::now() + length_);  // the length is what varies
+    std::this_thread::sleep_until(std::chrono::steady_clock::now() + length_);  // the length of the fault varies
     end();
   }
 
@@ -164,7 +165,7 @@ class Fault {
       case Kind::leader_killed:
       case Kind::leader_told_to_end:
       case Kind::standby_killed:
-        return;  // start the coordinator that has ended
+        return;  // end() starts the coordinator again
     }
   }
 
@@ -176,7 +177,7 @@ class Fault {
 
 }  // namespace
 
-TEST_CASE("a leader that is killed at any point of a launch leaves a launch that the next one does, or knows") {
+TEST_CASE("a leader that is killed at any point of a launch: the next leader finishes the launch or knows its end") {
   if (is_etcd_missing()) return;
   constexpr std::size_t crashing = 0, other = 1;
   CoordinatorFleet fleet({.coordinators = 2});
@@ -208,7 +209,7 @@ TEST_CASE("a leader that is killed at any point of a launch leaves a launch that
   check_events(next_leader(fleet));
 }
 
-TEST_CASE("whatever happens to coordinators, etcd and the ways between them: each launch is done once") {
+TEST_CASE("under faults of coordinators, etcd and their connections each launch is done once") {
   if (is_etcd_missing()) return;
   auto const seed = number_from_environment("CHORUS_SEED", 1);
   auto const faults = number_from_environment("CHORUS_FAULTS", 12);
@@ -239,7 +240,7 @@ TEST_CASE("whatever happens to coordinators, etcd and the ways between them: eac
   std::cout << std::endl;
 }
 
-TEST_CASE("clocks that jump by a day, there and back, change nothing") {
+TEST_CASE("wall clocks that jump by a day forwards and backwards change nothing") {
   if (is_etcd_missing() || under_sanitizer()) return;  // the preloaded library would come before the sanitizer
   ScratchDirectory const here;
   auto const offset = here / "offset";
@@ -247,7 +248,7 @@ TEST_CASE("clocks that jump by a day, there and back, change nothing") {
       {.coordinators = 2,
        .command = {"/usr/bin/env", "LD_PRELOAD=" CHORUS_JUMPING_CLOCK, "CHORUS_CLOCK_OFFSET=" + offset}});
   auto const* const leader = fleet.leader();
-  // The day of a group that is made now, by the coordinator's event.
+  // Returns the day on which a group is made now, from the coordinator's event.
   auto day = [&, groups = 0]() mutable {
     REQUIRE(leader->put("/v1/groups/day-" + std::to_string(groups++), R"({"workers":["w0"]})").status == 201);
     return std::string(events_of(*leader).back().at("at").as_string()).substr(0, 10);
@@ -267,7 +268,7 @@ TEST_CASE("clocks that jump by a day, there and back, change nothing") {
   check_events(*leader);
 }
 
-TEST_CASE("two clusters in one etcd know nothing of each other") {
+TEST_CASE("two clusters in one etcd do not see each other") {
   if (is_etcd_missing()) return;
   Etcd const etcd;
   auto const coordinator = [&](std::string const& cluster) {

@@ -30,7 +30,7 @@ void put_everywhere(Cluster& cluster, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("a worker killed while its peers wait for it: every survivor fails at once and names it") {
+TEST_CASE("a worker that is killed while its peers wait for it is named by every survivor at once") {
   Cluster cluster(4);
   auto const ranks = cluster.make_group("g");
   put_everywhere(cluster, 100000);
@@ -62,7 +62,8 @@ TEST_CASE("a worker killed while its peers wait for it: every survivor fails at 
   }
 }
 
-TEST_CASE("a worker killed during a launched collective: the record names it, and the survivors go on as a new epoch") {
+TEST_CASE(
+    "a worker that is killed during a launched collective is named by the record, and the survivors form a new epoch") {
   Cluster cluster(4, {}, {"--lease-ms", "1000"});
   cluster.make_group("g");
   put_everywhere(cluster, 16 << 20);  // 64 MiB each: long enough to be killed in the middle
@@ -97,7 +98,7 @@ TEST_CASE("a worker killed during a launched collective: the record names it, an
   CHECK(cluster.worker(0).get_tensor<float>("x") == std::vector<float>(16 << 20, 1 + 2 + 4));
 }
 
-TEST_CASE("a member that never calls: the others fail at their deadline and name it; a new epoch mends the group") {
+TEST_CASE("a member that never calls is named by the others at their deadline, and a new epoch repairs the group") {
   Cluster cluster(3);
   cluster.make_group("g");
   put_everywhere(cluster, 5000);
@@ -123,7 +124,7 @@ TEST_CASE("a member that never calls: the others fail at their deadline and name
   CHECK(cluster.run({{"group", "g"}, {"tensor", "x"}}).at("state") == "succeeded");
 }
 
-TEST_CASE("members that call different things fail with plan_mismatch and both descriptions") {
+TEST_CASE("members that call different operations fail with plan_mismatch and both descriptions") {
   Cluster cluster(2);
   cluster.make_group("g");
   put_everywhere(cluster, 5000);
@@ -140,7 +141,7 @@ TEST_CASE("members that call different things fail with plan_mismatch and both d
   }
 }
 
-TEST_CASE("a stopped worker: the collective fails at its deadline and names it, and the coordinator marks it lost") {
+TEST_CASE("a stopped worker fails the collective at its deadline, is named by it, and is marked as lost") {
   Cluster cluster(3, {}, {"--lease-ms", "800"});
   cluster.make_group("g");
   put_everywhere(cluster, 5000);
@@ -160,7 +161,7 @@ TEST_CASE("a stopped worker: the collective fails at its deadline and names it, 
   CHECK(cluster.run({{"group", "g"}, {"tensor", "x"}}).at("state") == "succeeded");
 }
 
-TEST_CASE("a collective can be cancelled: every rank stops, no tensor changes") {
+TEST_CASE("a cancelled collective stops on every rank and changes no tensor") {
   Cluster cluster(3);
   cluster.make_group("g");
   put_everywhere(cluster, 16 << 20);
@@ -173,7 +174,7 @@ TEST_CASE("a collective can be cancelled: every rank stops, no tensor changes") 
   CHECK(cluster.run({{"group", "g"}, {"tensor", "x"}}).at("state") == "succeeded");
 }
 
-TEST_CASE("a worker that restarts under its old name is a new incarnation, and its group stands again") {
+TEST_CASE("a worker that restarts under its old name is a new incarnation, and its group is ready again") {
   Cluster cluster(3);
   auto const ranks = cluster.make_group("g");
   auto const before = std::string(cluster.coordinator.get("/v1/workers/w2").json().at("incarnation").as_string());
@@ -187,7 +188,7 @@ TEST_CASE("a worker that restarts under its old name is a new incarnation, and i
   CHECK(again.get_tensor<float>("x") == std::vector<float>(3, 3));
 }
 
-TEST_CASE("services end cleanly on SIGTERM, and a worker that leaves is gone at once") {
+TEST_CASE("services end cleanly on SIGTERM, and a worker that leaves is removed at once") {
   Cluster cluster(2);
   cluster.worker(1).process.signal(SIGTERM);
   CHECK(cluster.worker(1).process.wait() == 0);

@@ -58,7 +58,8 @@ void begin(Fault const& fault, FaultFleet& fleet) {
   if (fault.kind == Kind::stop || fault.kind == Kind::stop_beyond_the_lease) process.signal(SIGSTOP);
   if (fault.kind == Kind::harm) fleet.proxy(fault.victim).suffer(fault.harm);
   if (fault.kind == Kind::stop) {
-    std::this_thread::sleep_until(std::chrono::steady_clock::now() + part_of_the_lease);  // this is the fault
+    // The length of the stop is the fault.
+    std::this_thread::sleep_until(std::chrono::steady_clock::now() + part_of_the_lease);
     process.signal(SIGCONT);
   }
 }

@@ -13,7 +13,7 @@ namespace {
 namespace json = boost::json;
 using Values = std::vector<std::uint64_t>;
 
-// Each worker has a byte of its own in every element, so that a sum tells exactly which workers took part.
+// Each worker has a separate byte in every element, so that a sum tells exactly which workers took part.
 Values input_of(std::size_t worker, std::size_t elements) {
   Values values(elements);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = (i % 251 + 1) << (8 * worker);
@@ -69,7 +69,7 @@ std::optional<Values> expected(std::size_t elements, Work const& work, std::vect
   return all;
 }
 
-// Workers in rank order.
+// Returns the workers in rank order.
 std::vector<std::size_t> members_of(json::value const& record) {
   std::vector<std::size_t> members;
   for (auto const& rank : record.at("ranks").as_array())

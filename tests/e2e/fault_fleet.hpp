@@ -1,5 +1,5 @@
-// Four workers, each behind a proxy that disturbs its connections, in a group that goes on without a lost one; and the
-// oracle with the expected result of every operation on every rank.
+// Four workers, each behind a proxy that disturbs its connections, in a group that goes on without a lost member, and
+// the oracle with the expected result of every operation on every rank.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace chorus::testing {
 struct Work {
   std::string op;
   std::string algorithm = "auto";
-  bool is_uneven = false;  // with a number of elements for each rank, one of them 0
+  bool is_uneven = false;  // with a separate number of elements for each rank, one of them 0
 };
 
 class FaultFleet {
@@ -28,8 +28,8 @@ class FaultFleet {
     std::uint64_t seed = 1;
     std::size_t elements = 262147;     // of "x", in u64; a prime, so that no operation divides it evenly
     std::uint64_t timeout_ms = 2500;   // of a collective
-    std::string hanging_disk_library;  // not "": workers log pushes, each on a disk of its own that may hang
-    bool has_small_disks = false;      // workers log pushes, each on a disk of its own that may be full
+    std::string hanging_disk_library;  // not "": workers log pushes, each on a separate disk that may hang
+    bool has_small_disks = false;      // workers log pushes, each on a separate disk that may be full
   };
   explicit FaultFleet(Setup setup);
 
@@ -40,7 +40,7 @@ class FaultFleet {
   SmallDisk const& small_disk(std::size_t i) { return *small_disks_.at(i); }
   void restart(std::size_t i);  // restarts a killed worker, with its input only
 
-  // A worker's "y", where results go.
+  // The tensor "y" of a worker, which receives the results.
   struct Held {
     std::uint64_t version = 0;  // 0: does not exist
     std::vector<std::uint64_t> values;
@@ -50,7 +50,7 @@ class FaultFleet {
 
   void expect_health();
   bool stands_again();  // all four, within half a minute
-  // The record, or the problem if the collective was refused.
+  // Returns the record, or the problem if the collective was refused.
   boost::json::value run(Work const& work, bool goes_on);
   // Compares the workers' tensors with the record and with `before`, except those of a restarted worker. Returns the
   // outcome as text.

@@ -1,5 +1,6 @@
-// Operations in sequence, each with a fault at some moment: checks the health of every service before and after, every
-// result against an oracle, and that every tensor has its old version or the new one, bit for bit, as the record says.
+// A sequence of operations, each with a fault at some moment. Checks the health of every service before and after,
+// every result against an oracle, and that every tensor has its old version or the new one, bit for bit, as the record
+// says.
 //
 //   CHORUS_FAULTS=500 CHORUS_SEED=1 build/release/tests/test_e2e_faults    docs/explanation/testing.md
 //   CHORUS_SOAK_SECONDS=3600 build/release/tests/test_e2e_faults           as many as there is time for
@@ -26,7 +27,7 @@ struct Round {
   Work work;
   Fault fault;
   std::chrono::microseconds moment{0};
-  bool goes_on = false;  // with the remaining ranks, if one is lost
+  bool goes_on = false;  // if a rank is lost, the remaining ranks go on
 };
 
 // Operations for any number of ranks.
@@ -104,7 +105,7 @@ void survive(FaultFleet& fleet, Round const& round, std::chrono::milliseconds al
   json::value record;
   auto const begun = Clock::now();
   std::thread launch([&] { record = fleet.run(round.work, round.goes_on); });
-  std::this_thread::sleep_until(Clock::now() + round.moment);  // the moment is what varies; nothing is waited for
+  std::this_thread::sleep_until(Clock::now() + round.moment);  // the moment of the fault varies
   begin(round.fault, fleet);
   launch.join();
   auto const ended = Clock::now();
@@ -132,7 +133,7 @@ void survive(FaultFleet& fleet, Round const& round, std::chrono::milliseconds al
 
 }  // namespace
 
-TEST_CASE("whatever operation is hit by whatever fault: it is right everywhere or nowhere, and all goes on") {
+TEST_CASE("under any fault every operation is right on all ranks or on none, and the next one succeeds") {
   auto const seed = number_from_environment("CHORUS_SEED", 1);
   auto const faults = number_from_environment("CHORUS_FAULTS", 40);
   auto const soak = std::chrono::seconds(number_from_environment("CHORUS_SOAK_SECONDS", 0));
@@ -154,12 +155,12 @@ TEST_CASE("whatever operation is hit by whatever fault: it is right everywhere o
   print("ms from the fault's end until all four stood again", all.well_ms);
 }
 
-TEST_CASE("tensors of one element, of fewer than there are ranks, and of many MiB are hit just so") {
+TEST_CASE("the same faults hit tensors of one element, of fewer elements than ranks, and of many MiB") {
   auto const seed = number_from_environment("CHORUS_SEED", 1);
   auto const faults = number_from_environment("CHORUS_FAULTS", 12) / 3;
   struct Size {
     std::size_t elements;
-    std::chrono::microseconds length;  // of a collective, about
+    std::chrono::microseconds length;  // approximate duration of a collective
   };
   for (auto const size : {Size{1, 3ms}, Size{3, 3ms}, Size{4194319, 300ms}}) {
     std::mt19937_64 random(seed);

@@ -1,5 +1,5 @@
-// A member that was stopped, was lost and comes back, and one whose name a newer process has taken: neither writes a
-// byte into what the others have done since, and each is told why.
+// A member that was stopped, was lost and continues, and a member whose name a newer process has taken: neither writes
+// a byte into the results that the others have made since, and each is told why.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -51,7 +51,7 @@ struct Members {
     return std::string(cluster.coordinator.get("/v1/workers/" + id).json().at("incarnation").as_string());
   }
 
-  // Stops w3 while collective c runs, and returns the record of c once the others have gone on without w3.
+  // Stops w3 while collective c runs. Returns the record of c once the others have gone on without w3.
   json::value stop_last_within(std::string const& c) {
     json::value record;
     std::thread launch([&] { record = cluster.coordinator.put("/v1/collectives/" + c + "?wait=40s", body).json(); });
@@ -66,7 +66,7 @@ struct Members {
 
   json::value run_again() { return cluster.coordinator.post("/v1/collectives?wait=40s", body).json(); }
 
-  // Calls among the remaining three, without the coordinator.
+  // Makes a members' call of the remaining three.
   std::vector<Answer> call_survivors() {
     std::vector<Answer> answers(3);
     std::vector<std::thread> calls;
@@ -80,7 +80,7 @@ struct Members {
   Cluster cluster{0, {}, {"--lease-ms", "2000"}};
 };
 
-// The coordinator's request for `run` of an epoch, as a process of that epoch could replay it.
+// Returns the coordinator's request for `run` of an epoch, as a process of that epoch could replay it.
 std::string order_of(json::value const& group, std::uint64_t run, std::size_t rank) {
   json::array members;
   for (auto const& member : group.at("members").as_array())
@@ -106,7 +106,7 @@ std::string order_of(json::value const& group, std::uint64_t run, std::size_t ra
 
 }  // namespace
 
-TEST_CASE("a member stopped within a collective and continued under later ones is refused, and enters the next epoch") {
+TEST_CASE("a member that was stopped within a collective and continues later is refused, and joins the next epoch") {
   for (auto const* shm : {"on", "off"}) {
     INFO("shm " << shm);
     Members members(shm);
@@ -122,7 +122,7 @@ TEST_CASE("a member stopped within a collective and continued under later ones i
     for (int round = 0; round < 2; ++round) CHECK(members.run_again().at("state") == "succeeded");
     CHECK(members.survivors_hold("x", 7 * 9));
 
-    // With the coordinator stopped too, the process that comes back cannot have heard of a later epoch.
+    // The coordinator is stopped, too, so that the continued process cannot have heard of a later epoch.
     cluster.coordinator.process.signal(SIGSTOP);
     late.process.signal(SIGCONT);
     auto const old_run = record.at("attempts").at(0).at("run").to_number<std::uint64_t>();
@@ -152,7 +152,7 @@ TEST_CASE("a member stopped within a collective and continued under later ones i
   }
 }
 
-TEST_CASE("a stopped member whose name a newer process has taken is fenced, and ends, when it is continued") {
+TEST_CASE("a stopped member whose name a newer process has taken is fenced when it continues, and ends") {
   for (auto const* shm : {"on", "off"}) {
     INFO("shm " << shm);
     Members members(shm);
@@ -181,7 +181,7 @@ TEST_CASE("a stopped member whose name a newer process has taken is fenced, and 
   }
 }
 
-TEST_CASE("two supervisors that start the same worker are found out") {
+TEST_CASE("two supervisors that start the same worker are reported") {
   Cluster cluster(1);
   auto const start = [&] {
     return std::make_unique<Service>(

@@ -1,7 +1,7 @@
 // A client program with floats on a GPU, which it shares by their IPC handle: gpu_client COUNT VALUE
 //
-// It prints the handle in base64. SIGUSR1: prints "all VALUE", or "mixed", for the present values. SIGUSR2: frees its
-// memory and prints "freed". SIGTERM: ends.
+// The program prints the handle in base64. SIGUSR1: prints "all VALUE", or "mixed", for the present values. SIGUSR2:
+// frees the memory and prints "freed". SIGTERM: ends.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>

@@ -40,11 +40,11 @@ struct Host {
 
 }  // namespace
 
-TEST_CASE("two workers on one GPU sum what lies there, and none of it goes through the host") {
+TEST_CASE("two workers on one GPU sum their tensors without copies through host memory") {
   Host host;
   host.check_sum(3);
   host.check_sum(6);
-  // Each reads what it reduces, and one may write for the other results that the other only receives.
+  // A worker reads the elements that it reduces. It may also write results that the other worker only receives.
   double moved = 0;
   for (std::size_t i = 0; i < 2; ++i) {
     moved += host.cluster.worker(i).metric(peer_bytes);
@@ -55,7 +55,7 @@ TEST_CASE("two workers on one GPU sum what lies there, and none of it goes throu
   CHECK(moved >= 4.0 * elements * sizeof(float));
 }
 
-TEST_CASE("a worker that lends nothing and borrows nothing is reached through the host's memory") {
+TEST_CASE("a worker without GPU IPC is reached through host memory") {
   Host host({"--gpu-ipc", "off"});
   host.check_sum(3);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -64,7 +64,7 @@ TEST_CASE("a worker that lends nothing and borrows nothing is reached through th
   }
 }
 
-TEST_CASE("a worker that dies gives way to another one, whose memory is read where it lies again") {
+TEST_CASE("the successor of a worker that died is read in place again") {
   Host host;
   host.check_sum(3);
   auto const before = host.cluster.worker(0).metric(peer_bytes);

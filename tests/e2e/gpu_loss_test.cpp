@@ -31,7 +31,7 @@ void check_it_says_so(Service& worker) {
 
 }  // namespace
 
-TEST_CASE("the GPU of an owner is lost: its backup goes on with every push that was acknowledged, on its own GPU") {
+TEST_CASE("when an owner loses its GPU, the backup goes on with every acknowledged push on its own GPU") {
   Cluster cluster(0);
   for (std::string const n : {"0", "1"}) cluster.add_worker("w" + n, "host=h" + n, {}, gpu_worker());
   cluster.make_group("g");
@@ -59,7 +59,7 @@ TEST_CASE("the GPU of an owner is lost: its backup goes on with every push that 
   CHECK(goes_on.metric(R"(chorus_gpu_kernels_total{device="cuda:0"})") > 0);
 }
 
-TEST_CASE("a GPU is lost among others: one error on every rank, which names the rank; what lies elsewhere goes on") {
+TEST_CASE("a GPU lost in a group gives one error on every rank, which names the rank, and other tensors stay usable") {
   Cluster cluster(0);
   for (std::string const n : {"0", "1", "2"}) cluster.add_worker("w" + n, "host=h0", {}, gpu_worker());
   cluster.make_group("g");

@@ -26,7 +26,7 @@ Floats random_floats(std::size_t count, unsigned seed) {
   return values;
 }
 
-// Workers w0, w1, ... with GPUs, each on a host of its own, and a group of all.
+// Workers w0, w1, ... with GPUs, each on a separate host, and a group of all.
 struct Fleet {
   explicit Fleet(std::size_t count, std::vector<std::string> const& flags = {}) : cluster(0) {
     for (std::size_t i = 0; i < count; ++i)
@@ -43,7 +43,7 @@ struct Fleet {
   Cluster cluster;
 };
 
-// Memory of a client's process, with floats that are all `value`.
+// Memory of a client's process, whose floats are all `value`.
 class LendingClient {
  public:
   LendingClient(std::size_t count, int value)
@@ -91,7 +91,7 @@ std::string in_region(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("what is put on a GPU comes back, whole and in ranges, and a tensor moves between GPU and host") {
+TEST_CASE("a tensor on a GPU is read back whole and in ranges, and moves between GPU and host") {
   Fleet fleet(1);
   auto& worker = fleet.cluster.worker(0);
   CHECK(worker.get("/v1").json().at("gpus").at(0).at("device") == "cuda:0");
@@ -110,7 +110,7 @@ TEST_CASE("what is put on a GPU comes back, whole and in ranges, and a tensor mo
   CHECK(worker.get_tensor<float>("x") == Floats{1});
 }
 
-TEST_CASE("devices that do not exist and memory that is not there are refused, and the worker goes on") {
+TEST_CASE("unknown devices and too large tensors are refused, and the worker goes on") {
   Fleet fleet(1, {"--gpu-memory-bytes", "4194304"});
   auto& worker = fleet.cluster.worker(0);
   for (auto const* device : {"cuda:-1", "cuda:999", "gpu0"}) CHECK(put_on(worker, device, "x", {1}).status == 400);
@@ -121,7 +121,7 @@ TEST_CASE("devices that do not exist and memory that is not there are refused, a
   CHECK(worker.get_tensor<float>("small") == Floats{1, 2});
 }
 
-TEST_CASE("more memory than the device has is refused with what the driver says") {
+TEST_CASE("with an arena larger than the device's memory, tensors are refused with the driver's reason") {
   Fleet fleet(1, {"--gpu-memory-bytes", "1099511627776"});
   auto const refused = put_on(fleet.cluster.worker(0), "cuda:0", "x", {1});
   CHECK(refused.status == 503);
@@ -130,7 +130,7 @@ TEST_CASE("more memory than the device has is refused with what the driver says"
   CHECK(put_on(fleet.cluster.worker(0), "cpu", "x", {1}).status == 201);
 }
 
-TEST_CASE("groups of GPUs, of hosts, and of both give the same bits where they are to be reproducible") {
+TEST_CASE("reproducible sums of groups of GPUs, of hosts and of both have the same bits") {
   Fleet fleet(3);
   for (auto const* op : {"all_reduce", "reduce_scatter"}) {
     std::vector<std::vector<Floats>> results;
@@ -149,7 +149,7 @@ TEST_CASE("groups of GPUs, of hosts, and of both give the same bits where they a
   }
 }
 
-TEST_CASE("a staged run copies in, computes and copies out at the same time, and its trace shows it") {
+TEST_CASE("a staged run copies in, computes and copies out at the same time, as its trace shows") {
   Fleet fleet(3, {"--gpu-ipc", "off"});
   for (std::size_t w = 0; w < 3; ++w)
     REQUIRE(put_on(fleet.cluster.worker(w), "cuda:0", "x", Floats(4 << 20, 1)).status == 201);
@@ -173,7 +173,7 @@ TEST_CASE("a staged run copies in, computes and copies out at the same time, and
   }
 }
 
-TEST_CASE("a parameter on GPUs is stepped to the bits of one in hosts' memory") {
+TEST_CASE("a parameter on GPUs has the same bits as one in host memory") {
   Fleet fleet(2);
   for (std::string const device : {"cuda", "cpu"}) {
     auto const made = fleet.cluster.coordinator.put("/v1/parameters/" + device,
@@ -190,7 +190,7 @@ TEST_CASE("a parameter on GPUs is stepped to the bits of one in hosts' memory") 
   CHECK((on_gpu.body == on_host.body));
 }
 
-TEST_CASE("a client's memory on a GPU is reduced where it lies, and the sum appears there") {
+TEST_CASE("a client's GPU memory is reduced in place") {
   constexpr std::size_t count = 1 << 20;
   Cluster cluster(0);
   for (std::string const n : {"0", "1"}) cluster.add_worker("w" + n, "host=h0", {"--allow-client-shm"}, gpu_worker());
@@ -206,7 +206,7 @@ TEST_CASE("a client's memory on a GPU is reduced where it lies, and the sum appe
 }
 
 // CUDA does not define the result: the worker must not crash, and must report a lost GPU.
-TEST_CASE("a client that frees its memory, or ends, under a worker") {
+TEST_CASE("a client that frees its GPU memory or ends during a collective does not crash the worker") {
   constexpr std::size_t count = 1 << 20;
   for (bool const ends : {false, true}) {
     Cluster cluster(0);
@@ -232,7 +232,7 @@ TEST_CASE("a client that frees its memory, or ends, under a worker") {
   }
 }
 
-TEST_CASE("a handle of too few bytes, of freed memory, and of a process that has gone, are refused with why") {
+TEST_CASE("a handle of too few bytes, of freed memory, or of an ended process is refused with the reason") {
   Fleet fleet(1, {"--allow-client-shm"});
   auto& worker = fleet.cluster.worker(0);
   auto const refused = [&](std::string const& request) {

@@ -35,7 +35,7 @@ std::string first_error(std::vector<std::string> arguments, int expected) {
 
 }  // namespace
 
-TEST_CASE("of three coordinators one leads, and the others lead there") {
+TEST_CASE("of three coordinators one leads, and the others redirect to it") {
   if (is_etcd_missing()) return;
   Fleet fleet;
   CHECK(fleet.leaders() == 1);
@@ -62,7 +62,7 @@ TEST_CASE("of three coordinators one leads, and the others lead there") {
   CHECK(fleet.workers[0]->get_tensor<std::uint64_t>("x") == std::vector<std::uint64_t>(1000, 12));
 }
 
-TEST_CASE("metrics say which coordinator leads; a standby has its own, and none of the leader's") {
+TEST_CASE("metrics tell which coordinator leads, and a standby shows only its own metrics") {
   if (is_etcd_missing()) return;
   Fleet fleet;
   auto* const leader = fleet.leader();
@@ -85,7 +85,7 @@ TEST_CASE("metrics say which coordinator leads; a standby has its own, and none 
   CHECK(next->metric("chorus_leadership_term") > term);
 }
 
-TEST_CASE("a leader that is killed is followed by one that knows everything, within seconds") {
+TEST_CASE("a killed leader is followed within seconds by one that knows all groups and collectives") {
   if (is_etcd_missing()) return;
   Fleet fleet;
   std::vector<double> seconds;
@@ -116,7 +116,7 @@ TEST_CASE("a leader that is killed is followed by one that knows everything, wit
             << *std::ranges::max_element(seconds) << " s of " << kills << std::endl;
 }
 
-TEST_CASE("a leader that is told to end hands over at once") {
+TEST_CASE("a leader that gets SIGTERM hands over at once") {
   if (is_etcd_missing()) return;
   Fleet fleet;
   auto* const leader = fleet.leader();
@@ -150,7 +150,7 @@ TEST_CASE("a leader that was stopped for longer than its lease writes nothing, a
   CHECK(fleet.launches(next));
 }
 
-TEST_CASE("a leader that is cut off from etcd, and from nobody else, ends before another one leads") {
+TEST_CASE("a leader that is cut off from etcd alone ends before another coordinator leads") {
   if (is_etcd_missing()) return;
   for (auto const harm : {Harm::silent, Harm::cut}) {
     INFO(to_string(harm));
@@ -165,7 +165,7 @@ TEST_CASE("a leader that is cut off from etcd, and from nobody else, ends before
   }
 }
 
-TEST_CASE("an etcd that has lost everything is not taken for a new one") {
+TEST_CASE("an etcd that has lost all keys is not taken for a new cluster") {
   if (is_etcd_missing()) return;
   Fleet fleet({.etcds = 1, .coordinators = 2});
   fleet.etcd.kill(0);
@@ -189,14 +189,14 @@ TEST_CASE("an etcd that has lost everything is not taken for a new one") {
   CHECK(fleet.leader()->get("/v1/groups/g").status == 404);
 }
 
-TEST_CASE("members' own calls go on while nobody leads, and etcd that stops is waited for") {
+TEST_CASE("members' calls go on while no coordinator leads, and coordinators wait for a stopped etcd") {
   if (is_etcd_missing()) return;
   Fleet fleet({.etcds = 3, .coordinators = 2});
   fleet.etcd.kill(0);
   REQUIRE(eventually([&] { return fleet.leader() != nullptr && fleet.launches(fleet.leader()); }, 30s));
   fleet.etcd.kill(1);  // no quorum
   REQUIRE(eventually([&] { return fleet.leader() == nullptr; }, 30s));
-  // Of coordinators that still run, none begins anything, and each says why.
+  // No running coordinator begins anything, and each says why.
   for (std::size_t i = 0; i < fleet.size(); ++i) {
     if (fleet.has_ended(i)) continue;
     Answer refused;
@@ -225,11 +225,11 @@ TEST_CASE("members' own calls go on while nobody leads, and etcd that stops is w
   CHECK(fleet.leader()->get("/v1/groups/g").json().at("epoch") == 1);
 }
 
-TEST_CASE("who follows events goes on at the next leader where it was") {
+TEST_CASE("a client that follows events continues at the next leader where it was") {
   if (is_etcd_missing()) return;
   Fleet fleet({.etcds = 1, .coordinators = 2});
   auto* const leader = fleet.leader();
-  // The id of the last event of a stream that ends when the client has seen it.
+  // Returns the text of the event stream after `last_id`, up to the first mention of `until`.
   auto const follow = [](Service const& service, std::string const& path, std::string const& last_id,
                          std::string const& until) {
     httplib::Client client(service.url);
@@ -261,7 +261,7 @@ TEST_CASE("who follows events goes on at the next leader where it was") {
   CHECK_FALSE(mentions(after, "event: reset"));
 }
 
-TEST_CASE("etcd over TLS, with a certificate of the coordinator; and without the authority it is refused by name") {
+TEST_CASE("etcd over TLS needs its authority and the coordinator's certificate, and an error names what is missing") {
   if (is_etcd_missing()) return;
   Authority authority;
   auto const server = authority.issue("etcd", {"127.0.0.1", "localhost"});
@@ -308,7 +308,7 @@ TEST_CASE("etcd over TLS, with a certificate of the coordinator; and without the
                                            "--etcd-key",
                                            client.key};
   std::unique_ptr<Service> coordinator;
-  // A coordinator that etcd does not answer ends.
+  // A coordinator ends if etcd does not answer it.
   auto const leads = [&] {
     if (!coordinator || !coordinator->is_ready()) coordinator = std::make_unique<Service>("c", arguments);
     return eventually([&] { return coordinator->is_ready(); }, 4s);
@@ -321,7 +321,7 @@ TEST_CASE("etcd over TLS, with a certificate of the coordinator; and without the
   CHECK_MESSAGE(mentions(unnamed, url), unnamed);
 }
 
-TEST_CASE("what cannot be meant is refused with one line") {
+TEST_CASE("invalid flags are refused with one line") {
   if (is_etcd_missing()) return;
   Etcd etcd;
   CHECK(mentions(first_error({"--etcd", etcd.urls(), "--journal", "/tmp/j"}, 2), "--journal excludes --etcd"));
@@ -329,7 +329,7 @@ TEST_CASE("what cannot be meant is refused with one line") {
   CHECK(mentions(first_error({"--etcd", etcd.urls(), "--cluster", "a/b"}, 2), "a/b"));
   for (auto const* text : {"c1", "http://c1:7070", "c1:", ":7070", "c1:x"})
     CHECK(mentions(first_error({"--etcd", etcd.urls(), "--advertise", text}, 2), "is not HOST:PORT"));
-  // An etcd user with another password.
+  // An etcd user with a wrong password.
   ScratchDirectory const here;
   write_file(here / "password", "wrong\n");
   etcd.post("/v3/auth/user/add", R"({"name":"root","password":"right"})");

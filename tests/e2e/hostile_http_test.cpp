@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 namespace {
 
 std::string const host = "Host: localhost\r\n";
-// This would be a request of its own if the service misread where the one before it ends.
+// The service would answer this request if it misread where the request before it ends.
 std::string const smuggled = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 enum class After { closes, goes_on };
@@ -29,7 +29,7 @@ struct Row {
 
 Row refused(std::string what, std::string bytes) { return {std::move(what), std::move(bytes), 400, After::closes}; }
 
-// A request with these fields and then a chunked body.
+// Makes a request with these fields and a chunked body.
 Row chunked(std::string what, std::string const& fields, std::string const& version = "HTTP/1.1") {
   return refused(std::move(what), "PUT /v1/groups/g " + version + "\r\n" + host + fields + "\r\n2\r\n{}\r\n0\r\n\r\n");
 }
@@ -38,7 +38,7 @@ Row sized(std::string what, std::string const& lengths) {
   return refused(std::move(what), "PUT /v1/groups/g HTTP/1.1\r\n" + host + lengths + "\r\n{}");
 }
 
-// A request with these chunks.
+// Makes a request with these chunks.
 Row chunks(std::string what, std::string const& body) {
   return refused(std::move(what), "PUT /v1/groups/g HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n" + body);
 }
@@ -162,7 +162,7 @@ bool alive(Service const& service) { return service.get("/livez").status == 200;
 
 }  // namespace
 
-TEST_CASE("every request that can be read in two ways is refused, and what follows it is no request") {
+TEST_CASE("every ambiguous request is refused, and the bytes after it are not taken for a request") {
   Cluster cluster(1);
   for (auto* service : {&cluster.coordinator, &cluster.worker(0)}) {
     for (auto const& table : {lengths(), encodings(), heads()})
@@ -171,7 +171,7 @@ TEST_CASE("every request that can be read in two ways is refused, and what follo
   }
 }
 
-TEST_CASE("a service that is sent nonsense again and again keeps neither memory nor descriptors") {
+TEST_CASE("a service that gets malformed requests again and again grows neither in memory nor in descriptors") {
   Cluster cluster(1);
   for (auto* service : {&cluster.coordinator, &cluster.worker(0)}) {
     CAPTURE(service->id);
@@ -193,7 +193,7 @@ TEST_CASE("a service that is sent nonsense again and again keeps neither memory 
   }
 }
 
-TEST_CASE("a hundred clients that send and read slowly on purpose hold up nobody, and are dropped") {
+TEST_CASE("a hundred clients that send and read slowly on purpose delay no other client, and are dropped") {
   Cluster cluster(1);
   REQUIRE(cluster.worker(0).put_tensor("large", "u8", "16777216", std::string(16777216, 'x')).status == 201);
   for (auto* service : {&cluster.coordinator, &cluster.worker(0)}) {

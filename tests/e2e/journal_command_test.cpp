@@ -1,5 +1,5 @@
-// `chorus journal`: what a coordinator keeps is moved from its journal into etcd and back, and the next coordinator
-// goes on. Everything that cannot be moved is refused with one line.
+// `chorus journal` moves a coordinator's rows from its journal to etcd and back, and the next coordinator goes on with
+// them. A move that is not possible is refused with one line.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -34,7 +34,7 @@ void moves(std::string const& direction, std::string const& file, Words const& s
   REQUIRE_MESSAGE(ran.status == 0, ran.output);
 }
 
-// One line on standard error, and nothing was done.
+// Checks that the command fails with one line on standard error, and returns the line.
 std::string refused(std::string const& direction, std::string const& file, Words const& store, int status = 1) {
   auto const ran = run_journal(direction, file, store);
   CHECK_MESSAGE(ran.status == status, ran.output);
@@ -48,7 +48,7 @@ bool is_skipped() {
   return !why.empty();
 }
 
-// Two workers that stay, and one coordinator after the other on one port.
+// Two workers that stay, and several coordinators, one after another, on one port.
 class Fleet {
  public:
   explicit Fleet(Words const& store) {
@@ -101,7 +101,7 @@ class Fleet {
   [[nodiscard]] boost::json::value parameter() { return coordinator().get("/v1/parameters/p").json(); }
   [[nodiscard]] std::int64_t epoch() { return coordinator().get("/v1/groups/g").json().at("epoch").as_int64(); }
   [[nodiscard]] std::int64_t last_event() { return coordinator().get("/v1/status").json().at("last_event").as_int64(); }
-  // Number of the run of a collective that has succeeded.
+  // Returns the run number of a collective that has succeeded.
   [[nodiscard]] std::uint64_t run_of(std::string const& id) {
     auto const record = coordinator().get("/v1/collectives/" + id).json();
     REQUIRE(record.at("state") == "succeeded");
@@ -125,7 +125,7 @@ std::string field_of(boost::json::object const& object, char const* name) {
 
 }  // namespace
 
-TEST_CASE("a journal goes into etcd and back, and every coordinator goes on where the one before it was") {
+TEST_CASE("a journal moves to etcd and back, and every coordinator continues where the one before it ended") {
   if (is_skipped()) return;
   ScratchDirectory const here;
   Etcd const etcd;
@@ -157,7 +157,7 @@ TEST_CASE("a journal goes into etcd and back, and every coordinator goes on wher
 
   fleet.stop();
   moves("export", here / "back", at_etcd(etcd, "training"));
-  // Neither the leader's key nor anything else but rows.
+  // The export has rows only, and not the leader's key.
   CHECK_FALSE(mentions(content_of(here / "back"), "/chorus/training"));
   moves("import", here / "back", at_journal(here / "new"));
   fleet.start(at_journal(here / "new"));
@@ -175,7 +175,7 @@ TEST_CASE("a journal goes into etcd and back, and every coordinator goes on wher
   CHECK(fleet.epoch() == epoch + 1);
 }
 
-TEST_CASE("an export goes through a pipe") {
+TEST_CASE("an export goes through a pipe to an import") {
   ScratchDirectory const here;
   Service coordinator(
       "c", Words{binary("chorus-coordinator"), "--port", "0", "--log-level", "error"} + at_journal(here / "old"));
@@ -192,7 +192,7 @@ TEST_CASE("an export goes through a pipe") {
   CHECK(content_of(here / "one").size() > 100);
 }
 
-TEST_CASE("a store that a coordinator uses is neither exported nor filled") {
+TEST_CASE("a store that a coordinator uses is neither exported nor imported into") {
   if (is_skipped()) return;
   ScratchDirectory const here;
   Etcd const etcd;
@@ -205,17 +205,17 @@ TEST_CASE("a store that a coordinator uses is neither exported nor filled") {
   CHECK(mentions(refused("export", here / "other", at_etcd(etcd, "a")), leads));
   CHECK(mentions(refused("import", here / "file", at_etcd(etcd, "a")), leads));
   CHECK(fleet.coordinator().get("/readyz").status == 200);
-  // Another cluster in the same etcd is nobody's.
+  // No coordinator uses another cluster in the same etcd.
   moves("import", here / "file", at_etcd(etcd, "b"));
   fleet.stop();
   CHECK(mentions(refused("import", here / "file", at_etcd(etcd, "a")), "cluster a) is not empty"));
   CHECK(mentions(refused("import", here / "file", at_journal(here / "journal")), "is not empty"));
-  // What was refused has changed nothing.
+  // A refused import has changed no row.
   moves("export", here / "again", at_journal(here / "journal"));
   CHECK(content_of(here / "again") == content_of(here / "file"));
 }
 
-TEST_CASE("what cannot be imported or exported is refused with one line") {
+TEST_CASE("rows that cannot be imported or exported are refused with one line") {
   if (is_skipped()) return;
   ScratchDirectory const here;
   Etcd const etcd;
@@ -242,7 +242,7 @@ TEST_CASE("what cannot be imported or exported is refused with one line") {
   CHECK(mentions(refused("export", file, at_journal(here / "journal")), "exists: --force takes its place"));
   HeldPort const silent;
   CHECK(mentions(refused("import", file, {"--etcd", "http://127.0.0.1:" + silent.text()}), "connection refused"));
-  // Nothing of all this was written.
+  // No refused import has written a row.
   moves("import", file, store);
   moves("export", here / "of_a", store);
   CHECK(mentions(refused("import", here / "of_a", at_etcd(etcd, "b")),
@@ -251,7 +251,7 @@ TEST_CASE("what cannot be imported or exported is refused with one line") {
   CHECK(mentions(refused("export", here / "x", store + at_journal(here / "journal"), 2), "excludes"));
 }
 
-TEST_CASE("status names the leader, its store, and what every coordinator answers") {
+TEST_CASE("status names the leader, its store, and the answer of every coordinator") {
   if (is_skipped()) return;
   Etcd const etcd;
   Service const first(

@@ -19,7 +19,7 @@ constexpr char const* body = R"({"group":"g","tensor":"x","timeout_ms":20000})";
 constexpr std::size_t workers_count = 3;
 constexpr std::size_t elements = 5000;
 
-// Workers that stay, and several coordinators, one after the other, on one journal and port.
+// Workers that stay, and several coordinators, one after another, on one journal and port.
 class Fleet : public CoordinatorLives {
  public:
   Fleet() {
@@ -36,14 +36,14 @@ class Fleet : public CoordinatorLives {
 
   Service& worker(std::size_t i) { return *workers_.at(i); }
 
-  // Of a worker, as the coordinator knows it.
+  // Returns the incarnation of a worker, as the coordinator knows it.
   std::string incarnation_of(std::size_t i) {
     auto const worker = coordinator().get("/v1/workers/w" + std::to_string(i)).json();
     REQUIRE(worker.at("state") == "ready");
     return std::string(worker.at("incarnation").as_string());
   }
 
-  // The version that all ranks have; checks the value of each. Sums of u64 are exact, also when they wrap.
+  // Returns the version that all ranks have, and checks the value of each. Sums of u64 are exact, even when they wrap.
   std::uint64_t version() {
     auto const version = workers_[0]->tensor_version("x");
     std::uint64_t sum = 1 + 2 + 3;
@@ -56,7 +56,7 @@ class Fleet : public CoordinatorLives {
     return version;
   }
 
-  // The final state of a collective; "" if it is unknown.
+  // Returns the final state of a collective; "" if it is unknown.
   std::string state_of(std::string const& id) {
     auto const record = coordinator().get("/v1/collectives/" + id + "?wait=20s");
     if (record.status == 404) return "";
@@ -67,7 +67,7 @@ class Fleet : public CoordinatorLives {
   std::vector<std::unique_ptr<Service>> workers_;
 };
 
-// A PUT to a coordinator that may be killed meanwhile; returns "" then.
+// Sends a PUT to a coordinator that may be killed meanwhile; returns "" then.
 std::string put_if_alive(Service const& coordinator, std::string const& id) {
   try {
     auto const answer = coordinator.put("/v1/collectives/" + id + "?wait=20s", body);
@@ -77,7 +77,8 @@ std::string put_if_alive(Service const& coordinator, std::string const& id) {
 
 }  // namespace
 
-TEST_CASE("killed at every point of a collective's life: one version everywhere, and nothing runs twice") {
+TEST_CASE(
+    "a coordinator killed at any point of a collective leaves one version everywhere, and no collective runs twice") {
   Fleet fleet;
   std::uint64_t succeeded = 0;
   std::set<std::string> outcomes;
@@ -105,12 +106,12 @@ TEST_CASE("killed at every point of a collective's life: one version everywhere,
   }
   MESSAGE("killed at " << point - 2 << " points");
   CHECK(point > 12);
-  CHECK(outcomes.contains(""));  // before it was on the disk, and so before a worker was told
+  CHECK(outcomes.contains(""));  // killed before the request was durable, and so before a worker was told
   CHECK(outcomes.contains("failed"));
   CHECK(outcomes.contains("succeeded"));
 }
 
-TEST_CASE("killed fifty times at random: one version everywhere, and nothing runs twice") {
+TEST_CASE("a coordinator killed fifty times at random leaves one version everywhere, and no collective runs twice") {
   Fleet fleet;
   auto const seed = std::random_device()();
   MESSAGE("seed " << seed);
@@ -150,7 +151,7 @@ TEST_CASE("killed fifty times at random: one version everywhere, and nothing run
   for (std::size_t i = 0; i < workers_count; ++i) CHECK(fleet.incarnation_of(i) == incarnations[i]);
 }
 
-TEST_CASE("a coordinator does not start on what is no journal, and leaves it as it is") {
+TEST_CASE("a coordinator does not start on a file that is no journal, and leaves the file unchanged") {
   ScratchDirectory const here;
   write_file(here / "journal", "not a database\n");
   for (auto const& path : {here / "journal", here / "", here / "no/such/directory/journal"}) {

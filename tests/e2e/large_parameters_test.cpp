@@ -1,5 +1,5 @@
-// Parameters of a GiB, or of what fits, are made, pushed to, pulled, written to checkpoints and logs, restored, moved,
-// copied to a backup and deleted, and no heartbeat waits for that.
+// Parameters of a GiB, or of the size that fits, are made, pushed to, pulled, written to checkpoints and logs,
+// restored, moved, copied to a backup and deleted, and no heartbeat waits meanwhile.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint64_t mebi = 1 << 20;
 constexpr double most_late_turns = 0.01;
 
-// Size of the values. Adam, a gradient and the images of checkpoints and moves, or a backup, need eight times as much
-// at once. At most CHORUS_LARGE_MIB, by default a GiB, so that the test ends in time on a slow machine.
+// Size of the values. Adam, a gradient and the images of checkpoints and moves, or a backup, together need eight times
+// as much. At most CHORUS_LARGE_MIB, by default a GiB, so that the test ends in time on a slow machine.
 std::uint64_t value_bytes() {
   std::ifstream file("/proc/meminfo");
   std::uint64_t kibi = 0;
@@ -46,7 +46,7 @@ std::string push(Service const& worker, std::string const& parameter, std::uint6
   return answer ? std::to_string(answer->status) : httplib::to_string(answer.error());
 }
 
-// Number of received bytes.
+// Returns the number of received bytes.
 std::uint64_t pull(Service const& worker, std::string const& parameter) {
   std::uint64_t bytes = 0;
   auto const take = [&](char const*, std::size_t length) {
@@ -75,11 +75,11 @@ struct Fleet {
     REQUIRE(answer);
     REQUIRE_MESSAGE(answer->status == 201, answer->body);
   }
-  // True if the coordinator has ever given up the worker.
+  // True if the coordinator has ever lost the worker.
   [[nodiscard]] bool was_lost(std::size_t i) const {
     return workers[i]->metric("chorus_lease_renewals_total{result=\"forgotten\"") > 0;
   }
-  // Fraction of its control thread's timers that fired 50 ms late, as the service reports.
+  // Returns the fraction of the timers of the control thread that fired at least 50 ms late, as the service reports.
   [[nodiscard]] static double late_turns(Service const& service) {
     auto const all = service.metric("chorus_event_loop_lag_seconds_count");
     REQUIRE(all > 0);
@@ -93,7 +93,7 @@ struct Fleet {
 
 }  // namespace
 
-TEST_CASE("whatever is done with parameters of up to a GiB, control threads go on, and no lease is lost") {
+TEST_CASE("parameters of up to a GiB delay no control thread and lose no lease") {
   auto const bytes = value_bytes();
   MESSAGE("values of " << bytes / mebi << " MiB, and adam's state of twice as many");
   Fleet f;

@@ -30,7 +30,7 @@ std::uint64_t available_bytes() {
   return std::min(kibi * 1024, shared);
 }
 
-// 4 GiB, or less to leave three quarters of the machine's memory to others: two workers have two versions each.
+// Returns 4 GiB, or less to leave three quarters of the machine's memory to others: two workers have two versions each.
 std::uint64_t tensor_bytes() { return std::clamp(available_bytes() / 16 / mebi, std::uint64_t{64}, 4096UL) * mebi; }
 
 std::unique_ptr<httplib::Client> client_of(Service const& service) {
@@ -52,7 +52,7 @@ int put(Service const& worker, std::string const& name, std::uint64_t bytes) {
   return answer ? answer->status : 0;
 }
 
-// Number of received bytes, or 0 if there was no digest.
+// Returns the number of received bytes, or 0 if the answer has no digest.
 std::uint64_t get(Service const& worker, std::string const& name) {
   std::uint64_t bytes = 0;
   bool has_digest = false;
@@ -84,7 +84,7 @@ struct Fleet {
     act(*workers[0]);
     other.get();
   }
-  // True if the coordinator has ever given up the worker.
+  // True if the coordinator has ever lost the worker.
   bool was_lost(std::size_t i) { return workers[i]->metric("chorus_lease_renewals_total{result=\"forgotten\"") > 0; }
 
   Service coordinator;
@@ -93,7 +93,7 @@ struct Fleet {
 
 }  // namespace
 
-TEST_CASE("whatever is done with tensors of GiB, workers and coordinator answer within 50 ms, and keep their leases") {
+TEST_CASE("with tensors of GiB, workers and coordinator answer within 50 ms, and no lease is lost") {
   auto const bytes = tensor_bytes();
   MESSAGE("tensors of " << bytes / mebi << " MiB");
   Fleet f;

@@ -42,7 +42,7 @@ Rows const far_apart{3, 7, 600'000'000'000, 1'099'511'627'775};
 
 }  // namespace
 
-TEST_CASE("rows out of 2^40 exist with their first push, and begin with the same bits wherever they are asked for") {
+TEST_CASE("a row out of 2^40 is created by its first push, with the same bits at every worker") {
   Cluster cluster(2);
   cluster.make_group("g");
   auto const made = cluster.coordinator.put("/v1/parameters/e", "{" + embedding + "}");
@@ -59,7 +59,7 @@ TEST_CASE("rows out of 2^40 exist with their first push, and begin with the same
   CHECK(Floats(after.begin() + 12, after.end()) == Floats(initial.begin() + 12, initial.end()));
 }
 
-TEST_CASE("above lazy_rows a push is refused and changes nothing; so is what is about all rows") {
+TEST_CASE("a push beyond lazy_rows is refused and changes nothing, and requests for all rows are refused") {
   Cluster cluster(1);
   cluster.make_group("g");
   REQUIRE(cluster.coordinator.put("/v1/parameters/e", R"({"group":"g","shape":[100,1],"lazy_rows":2})").status == 201);
@@ -76,7 +76,7 @@ TEST_CASE("above lazy_rows a push is refused and changes nothing; so is what is 
     CHECK(cluster.coordinator.put("/v1/parameters/x", wrong).code() == "invalid_field");
 }
 
-TEST_CASE("the backup has the rows that exist, and goes on with them when the owner is killed") {
+TEST_CASE("the backup has all created rows, and goes on with them when the owner is killed") {
   Cluster cluster(3);
   cluster.make_group("g");
   REQUIRE(cluster.coordinator.put("/v1/parameters/e", "{" + embedding + R"(,"replicas":2})").status == 201);
@@ -92,7 +92,7 @@ TEST_CASE("the backup has the rows that exist, and goes on with them when the ow
   CHECK(rows_of(cluster.worker(0)) == far_apart.size());
 }
 
-TEST_CASE("a checkpoint has the rows that exist, and is loaded with any number of shards") {
+TEST_CASE("a checkpoint has all created rows, and is loaded with any number of shards") {
   ScratchDirectory const directory;
   auto const root = directory / "checkpoints";
   std::filesystem::create_directory(root);

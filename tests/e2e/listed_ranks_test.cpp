@@ -1,5 +1,5 @@
-// A group whose ranks are as listed, over two racks that the list zigzags between: every operation by every algorithm
-// gives each rank what that rank has to have.
+// A group whose ranks are as listed, with a list that alternates between two racks: every operation gives each rank its
+// own result, by every algorithm.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -24,7 +24,7 @@ class ListedGroup {
   [[nodiscard]] std::size_t ranks() const { return ids.size(); }
   Service& at(std::size_t rank) { return cluster.worker(static_cast<std::size_t>(ids.at(rank).back() - '0')); }
 
-  // What rank `rank` brings: `elements` values that no other rank has.
+  // Returns the input of a rank: `elements` values that no other rank has.
   [[nodiscard]] static Values input(std::size_t rank, std::size_t elements) {
     Values values(elements);
     for (std::size_t i = 0; i < elements; ++i) values[i] = static_cast<std::int64_t>(1000 * (rank + 1) + i);
@@ -43,7 +43,7 @@ class ListedGroup {
   }
   Values result(std::size_t rank) { return at(rank).get_tensor<std::int64_t>("y"); }
 
-  // By what a dry run over this group considers.
+  // Returns the algorithms that a dry run over this group considers.
   std::set<std::string> algorithms(std::string const& op) {
     auto const answer = cluster.coordinator.post(
         "/v1/collectives?validate_only=true",
@@ -138,7 +138,7 @@ TEST_CASE("every operation by every algorithm gives each listed rank its own res
   });
 }
 
-TEST_CASE("an order that is listed needs a list") {
+TEST_CASE("the order `listed` needs a list of workers") {
   Cluster cluster(1);
   auto const refused = cluster.coordinator.put("/v1/groups/g", R"({"size":1,"order":"listed"})");
   CHECK(refused.status == 422);

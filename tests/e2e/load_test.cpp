@@ -70,7 +70,7 @@ class Address {
   }
   Address(Address const&) = delete;
   Address& operator=(Address const&) = delete;
-  // Number of requests for anything but health.
+  // Returns the number of requests other than for health.
   [[nodiscard]] int further_requests() const { return further_requests_; }
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
@@ -98,7 +98,7 @@ class Address {
     }
   }
 
-  // A request of the coordinator arrives in one piece.
+  // Takes a request of the coordinator to arrive in one piece.
   void answer(int connection) {
     std::array<char, 4096> request;
     auto const received = ::recv(connection, request.data(), request.size(), 0);
@@ -120,7 +120,7 @@ class Address {
   std::thread thread_;
 };
 
-// Calls act(client, agent) for every agent, from several threads; returns for how many it was true.
+// Calls act(client, agent) for every agent, from several threads. Returns the number of calls that returned true.
 template <class Act>
 int for_all_agents(std::string const& url, Act act) {
   std::atomic<int> right{0};
@@ -150,7 +150,7 @@ bool renew(httplib::Client& client, int agent) {
   return answer && answer->status == 200;
 }
 
-// Number of connections that a service accepts, computed as in base/runtime/environment.
+// Returns the number of connections that a service accepts, computed as in base/runtime/environment.
 std::size_t connections_taken() {
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
@@ -162,7 +162,8 @@ std::size_t connections_taken() {
 }  // namespace
 
 TEST_CASE("five thousand workers hold their leases at one coordinator with less than one core") {
-  CHECK(connections_taken() > agents_count);  // and as many descriptors here, for the coordinator's connections
+  // This process needs as many descriptors for the coordinator's connections.
+  CHECK(connections_taken() > agents_count);
   Cluster cluster(0, {}, {"--lease-ms", "15000"});
   auto& coordinator = cluster.coordinator;
   Address const address;
@@ -193,13 +194,13 @@ TEST_CASE("five thousand workers hold their leases at one coordinator with less 
             << mib << " MiB, " << empty_mib << " before; slowest /healthz "
             << std::chrono::duration<double, std::milli>(slowest).count() << " ms" << std::endl;
   CHECK(share < 1);
-  // One request each, for a measurement of its links to which there is no route: no worker is asked about parameters.
+  // Each agent gets at most one request, for a measurement of its links. No worker is asked about parameters.
   CHECK(address.further_requests() <= agents_count);
   CHECK((under_sanitizer() || mib - empty_mib < 100));
   CHECK(coordinator.metric("chorus_members{state=\"ready\"}") == agents_count);
 }
 
-TEST_CASE("as many idle connections as are taken do not keep health from answering, nor do those above") {
+TEST_CASE("health answers beside as many idle connections as a service accepts, and beside more") {
   auto const limit = connections_taken();
   Cluster cluster(0);
   auto& coordinator = cluster.coordinator;
@@ -230,7 +231,7 @@ TEST_CASE("as many idle connections as are taken do not keep health from answeri
 
 // A thousand launches a minute for CHORUS_LOAD_SECONDS. Stored history (1000 records, 10,000 events) fills in the first
 // three minutes, and the memory of allocators grows with it: nothing grows after that.
-TEST_CASE("a thousand collectives a minute on eight workers do not make anything grow") {
+TEST_CASE("a thousand collectives a minute on eight workers make neither memory nor descriptors grow") {
   constexpr std::size_t workers_count = 8;
   constexpr auto pace = 60ms;
   auto const seconds = std::chrono::seconds(number_from_environment("CHORUS_LOAD_SECONDS", 20));

@@ -1,5 +1,5 @@
 // looping_member COORDINATOR ID ALGORITHM [CALLS]: a member of group "g" that calls all_reduce by this algorithm until
-// a call fails or its process is killed. After CALLS calls it makes no more, and waits to be killed.
+// a call fails or its process is killed. After CALLS calls the program waits to be killed.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-"""A story of two racks of which no label tells: real workers in network namespaces, an uplink between the racks that is a
-quarter as fast as a host's link. The members of a group with `order: "measured"` find the racks, the ring of its ranks
-crosses between them twice, and an all_reduce around that ring is faster than around the one by labels.
+"""Two racks that no label describes: real workers in network namespaces, with an uplink between the racks that is a
+quarter as fast as a host's link. A group with `order: "measured"` finds the racks: the ring of its ranks crosses
+between them twice, and an all_reduce around that ring is faster than around the ring by labels.
 """
 import os
 import shutil
@@ -22,7 +22,7 @@ UNSHARE = ("unshare", "--map-root-user", "--net", "--mount")
 
 
 def own_network():
-    """Runs this again with a network and mounts of its own, of which it is root. Failure where that is not possible."""
+    """Restarts this program as root of a separate network and mount namespace. Raises Failure if that is impossible."""
     if os.environ.get("CHORUS_RACKS_NETWORK") != "own":
         for program in ("unshare", "ip", "tc"):
             if shutil.which(program) is None:

@@ -35,7 +35,7 @@ std::size_t fill_up(Service const& worker, std::string const& prefix, std::size_
 
 }  // namespace
 
-TEST_CASE("in a control group within one of 256 MiB, what does not fit is refused, and nobody is killed") {
+TEST_CASE("in a control group with a limit of 256 MiB, too large tensors are refused and no process is killed") {
   auto const group = ControlGroup::make(256 * mebi);
   if (!group) {
     MESSAGE("skipped: this machine lets the test make no control group with a limit of memory");
@@ -51,7 +51,7 @@ TEST_CASE("in a control group within one of 256 MiB, what does not fit is refuse
   CHECK(worker.get("/v1/tensors/large/0").body == std::string(90 * mebi, 'x'));
   for (auto const* name : {"0", "1"}) CHECK(worker.erase(std::string("/v1/tensors/large/") + name).status == 204);
 
-  // Tensors that leave gaps: each begins at a huge page of its own and needs a little of a second one.
+  // Tensors that leave gaps: each begins at a new huge page and needs a little of a second one.
   CHECK(fill_up(worker, "gaps/", 2 * mebi + 4096) >= 40);
   auto const small = fill_up(worker, "small/", mebi);
   CHECK(worker.metric("chorus_tensor_bytes") <= 192 * mebi);
@@ -64,7 +64,7 @@ TEST_CASE("in a control group within one of 256 MiB, what does not fit is refuse
   CHECK(worker.process.wait() == 0);
 }
 
-TEST_CASE("a neighbour that finds no room in /dev/shm says so, and gets what others keep and do not use") {
+TEST_CASE("a worker without room in /dev/shm says so, and gets memory that other workers keep unused") {
   if (!take_own_shared_memory(256 * mebi)) {
     MESSAGE("skipped: this machine lets the test have no /dev/shm of its own");
     return;
@@ -88,14 +88,14 @@ TEST_CASE("a neighbour that finds no room in /dev/shm says so, and gets what oth
   CHECK(first.metric("chorus_memory_given_back_bytes_total{reason=\"idle\"") >= 200 * mebi);
   CHECK(first.metric("process_resident_memory_bytes") < 200 * mebi);
 
-  // Its next tensor is in memory that others can read.
+  // The next tensor lies in memory that other workers can read.
   REQUIRE(put(second, "y", 100 * mebi).status == 200);
   CHECK(second.metric("chorus_memory_private_bytes") == 0);
   CHECK(second.metric("chorus_shared_memory_lacks_total") == 1);
   CHECK(second.get("/readyz").body == "ready\n");
 
-  // Memory that a worker keeps is released at once. If the next tensor takes a second to arrive the kept memory has
-  // been released as idle before: then try again.
+  // A worker gives kept memory back at once if another worker needs it. If the next tensor takes a second to arrive,
+  // the kept memory has been given back as idle before; the test then tries again.
   CHECK(eventually([&] {
     REQUIRE(put(first, "x", 60 * mebi).status == 201);
     REQUIRE(first.erase("/v1/tensors/x").status == 204);

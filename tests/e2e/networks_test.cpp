@@ -57,7 +57,7 @@ void sums_are_made(std::vector<std::string> const& addresses) {
 
 }  // namespace
 
-TEST_CASE("where there are IPv4 and IPv6, services that listen on :: are reached by both") {
+TEST_CASE("with IPv4 and IPv6, services that listen on :: are reached by both") {
   if (!take_own_network(true)) {
     MESSAGE("skipped: this machine lets the test have no network of its own");
     return;
@@ -65,7 +65,7 @@ TEST_CASE("where there are IPv4 and IPv6, services that listen on :: are reached
   sums_are_made({"[2001:2::1]", "10.0.0.1"});
 }
 
-TEST_CASE("where there is IPv6 alone, coordinator, workers, probes and sums need nothing else") {
+TEST_CASE("with IPv6 alone, coordinator, workers, probes and collectives work") {
   if (!take_own_network(false)) {
     MESSAGE("skipped: this machine lets the test have no network of its own");
     return;

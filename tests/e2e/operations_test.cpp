@@ -92,7 +92,7 @@ Values sum_of(std::size_t workers, std::size_t begin, std::size_t end) {
 
 }  // namespace
 
-TEST_CASE("every algorithm of every operation, from every root") {
+TEST_CASE("every operation by every algorithm, from every root") {
   Fleet fleet(4);
   auto const each = [&](std::string const& op, bool rooted, auto check) {
     for (auto const& algorithm : fleet.algorithms_for(op))
@@ -139,7 +139,7 @@ TEST_CASE("every algorithm of every operation, from every root") {
   each("barrier", false, [](std::size_t) {});
 }
 
-TEST_CASE("uneven: what is gathered is what each has, what is scattered is what counts say") {
+TEST_CASE("uneven blocks: gather and scatter move the counts that ranks have or the request names") {
   Fleet fleet(3);
   for (std::size_t w = 0; w < 3; ++w) fleet.put(w, w == 1 ? 0 : w + 2);
   fleet.run({{"op", "all_gather"}, {"output", "all"}});
@@ -156,7 +156,7 @@ TEST_CASE("uneven: what is gathered is what each has, what is scattered is what 
   CHECK(fleet.shape(1, "part") == "0,3");
   CHECK(fleet.at(2, "part") == sum_of(3, 4, 7));
 
-  fleet.run({{"op", "scatter"}, {"root", 1}});  // 3 2 2
+  fleet.run({{"op", "scatter"}, {"root", 1}});  // counts 3, 2, 2
   CHECK(fleet.at(0) == rows_of(1, 0, 3));
   CHECK(fleet.at(2) == rows_of(1, 5, 7));
 
@@ -167,7 +167,7 @@ TEST_CASE("uneven: what is gathered is what each has, what is scattered is what 
   CHECK(fleet.at(2) == rows_of(1, 1, 2));
 }
 
-TEST_CASE("a broadcast and a scatter bring the tensor to those who have none") {
+TEST_CASE("broadcast and scatter create the tensor on workers that do not have it") {
   Fleet fleet(3);
   fleet.put(2, 6);
   fleet.run({{"op", "broadcast"}, {"root", 2}});
@@ -179,7 +179,7 @@ TEST_CASE("a broadcast and a scatter bring the tensor to those who have none") {
   CHECK(fleet.at(0) == rows_of(2, 0, 2));
 }
 
-TEST_CASE("in place where the result is as large as the input, and refused where it is not") {
+TEST_CASE("in_place works where the result is as large as the input, and is refused elsewhere") {
   Fleet fleet(4);
   fleet.put_all(8);
   fleet.run({{"op", "all_to_all"}, {"in_place", true}});
@@ -196,7 +196,7 @@ TEST_CASE("in place where the result is as large as the input, and refused where
   CHECK(refused.json().at("errors").at(0).at("pointer") == "/in_place");
 }
 
-TEST_CASE("what cannot be is refused with the field and with what would be possible") {
+TEST_CASE("an impossible request is refused with the field and the possible values") {
   Fleet fleet(3);
   fleet.put_all(6);
   auto const refused = [&](std::string const& body, std::string const& pointer, std::string const& hint) {
@@ -257,8 +257,7 @@ TEST_CASE("members call every operation at their own workers") {
   CHECK(fleet.cluster.worker(1).get_tensor<float>("b") == std::vector<float>(1000, 2));
 }
 
-TEST_CASE(
-    "reproducible: the same bits of a sum and an average from every algorithm, size, segment and order of ranks") {
+TEST_CASE("reproducible sums and averages have the same bits for every algorithm, size, segment and order of ranks") {
   // The second fleet's localities give the same workers other ranks.
   Cluster plain(4), mixed(4, {"rack=b", "rack=a", "rack=b", "rack=a"});
   plain.make_group("g");
@@ -288,7 +287,7 @@ TEST_CASE(
   } while (std::next_permutation(telling.begin(), telling.end()));
 }
 
-TEST_CASE("reproducible: the tensors of one name on a worker are summed in their order, whatever admits it") {
+TEST_CASE("reproducible sums of several tensors of one name on a worker follow their order") {
   Cluster cluster(2);
   cluster.make_group("g");
   std::vector<float> telling{1e8F, 1, -1e8F, 1};
@@ -313,7 +312,7 @@ TEST_CASE("reproducible: the tensors of one name on a worker are summed in their
   } while (std::next_permutation(telling.begin(), telling.end()));
 }
 
-TEST_CASE("several tensors of one name per worker are one contribution, and all of them get the result") {
+TEST_CASE("several tensors of one name on a worker are one contribution, and all of them get the result") {
   Cluster cluster(3);
   cluster.make_group("g");
   std::vector<std::size_t> const parts{2, 1, 3};

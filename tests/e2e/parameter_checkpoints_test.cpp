@@ -29,7 +29,7 @@ class TemporaryDirectory {
   files::path path;
 };
 
-// Workers with their checkpoints in one directory, as group "g".
+// Starts workers with their checkpoints in one directory, as group "g".
 std::unique_ptr<Cluster> start(std::size_t workers, files::path const& directory) {
   auto cluster = std::make_unique<Cluster>(0);
   for (std::size_t i = 0; i < workers; ++i)
@@ -60,7 +60,9 @@ std::string const adam = R"("group":"g","shape":[1000,7],"optimizer":{"name":"ad
 
 }  // namespace
 
-TEST_CASE("all workers die: what a checkpoint has goes on elsewhere, with any number of shards, each push once") {
+TEST_CASE(
+    "after the death of all workers a checkpoint continues elsewhere with any number of shards, and each push counts "
+    "once") {
   TemporaryDirectory const directory;
   auto const gradient = [](int i) { return ParameterClient::bytes(ramp(7000, static_cast<float>(i + 1))); };
   Floats expected;
@@ -144,7 +146,7 @@ files::path checkpoint_directory(files::path const& directory, std::uint64_t num
 
 }  // namespace
 
-TEST_CASE("who asks for a parameter that was made anew with other shards hears of it at once, and gets it then") {
+TEST_CASE("a request for a parameter that was recreated with other shards is answered soon") {
   TemporaryDirectory const directory;
   auto const cluster = start(2, directory.path);
   REQUIRE(make(*cluster, R"({"group":"g","shape":[8],"shards":4})").status == 201);
@@ -158,8 +160,7 @@ TEST_CASE("who asks for a parameter that was made anew with other shards hears o
   CHECK(values(*cluster) == Floats(8));
 }
 
-TEST_CASE(
-    "a checkpoint in the middle of pushes is one state of the parameter, and any number of shards can begin with it") {
+TEST_CASE("a checkpoint during pushes is one state of the parameter, and is loaded with any number of shards") {
   for (auto const* const staleness : {"-1", "0", "2"}) {
     CAPTURE(staleness);
     TemporaryDirectory const directory;
@@ -196,7 +197,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a client that died between two shards holds a checkpoint up once, and is named for what it is") {
+TEST_CASE("a client that died between two shards delays one checkpoint, which is marked as unaligned") {
   TemporaryDirectory const directory;
   auto const cluster = start(2, directory.path);
   auto const made = make(*cluster, R"({"group":"g","shape":[8],"shards":2})");
@@ -220,7 +221,7 @@ TEST_CASE("a client that died between two shards holds a checkpoint up once, and
   CHECK(client.push("w", ParameterClient::bytes(Floats(8, 1))).status == 200);
 }
 
-TEST_CASE("a checkpoint with a flipped byte is not used; the one before it is") {
+TEST_CASE("a checkpoint with a changed byte is not used, and the one before it is") {
   TemporaryDirectory const directory;
   auto const cluster = start(1, directory.path);
   REQUIRE(make(*cluster, R"({"group":"g","shape":[4]})").status == 201);
@@ -245,7 +246,7 @@ TEST_CASE("a checkpoint with a flipped byte is not used; the one before it is") 
   CHECK(values(*cluster) == Floats(4, 1));
 }
 
-TEST_CASE("checkpoints that cannot be") {
+TEST_CASE("invalid requests for checkpoints are refused") {
   TemporaryDirectory const directory;
   auto const cluster = start(1, directory.path);
   CHECK(checkpoint(*cluster).code() == "unknown_parameter");

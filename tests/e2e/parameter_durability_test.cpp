@@ -1,4 +1,4 @@
-// `durability: log`: an owner is killed during pushes and restarted with its disk, and every acknowledged push is there
+// `durability: log`: an owner is killed during pushes and restarted with its disk, and every acknowledged push counts
 // once.
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ namespace files = std::filesystem;
 using Floats = std::vector<float>;
 constexpr std::size_t elements = 1000;
 
-// A coordinator, and several workers, one after the other, with the same name, port and directory.
+// A coordinator, and several workers, one after another, with the same name, port and directory.
 class Shop {
  public:
   explicit Shop(std::string const& parameter = R"({"group":"g","shape":[1000],"shards":2,"durability":"log"})")
@@ -72,7 +72,8 @@ class Shop {
   std::unique_ptr<Service> worker_;
 };
 
-// Push ones until told to end; a push without acknowledgement is repeated unchanged until it is acknowledged.
+// Clients that push ones until told to end. A push without acknowledgement is repeated unchanged until it is
+// acknowledged.
 class Trainers {
  public:
   explicit Trainers(std::string const& url) {
@@ -104,7 +105,7 @@ class Trainers {
   static bool is_acknowledged(ParameterClient& client, std::string const& bytes) {
     try {
       return client.push("w", bytes).status == 200;
-    } catch (std::runtime_error const&) { return false; }  // it has died meanwhile
+    } catch (std::runtime_error const&) { return false; }  // the worker has died
   }
   std::atomic<bool> ends_ = false;
   std::atomic<std::uint64_t> acknowledged_ = 0;
@@ -122,7 +123,7 @@ void flip_a_byte(std::string const& below, std::string const& prefix) {
 
 }  // namespace
 
-TEST_CASE("the only owner is killed in the middle of pushes, again and again: nothing is lost, nothing counts twice") {
+TEST_CASE("a sole owner that is killed during pushes again and again loses no push and counts none twice") {
   Shop shop;
   Trainers trainers(shop.url());
   for (int life = 0; life < 4; ++life) {
@@ -136,7 +137,7 @@ TEST_CASE("the only owner is killed in the middle of pushes, again and again: no
   CHECK(shop.is_ready());
 }
 
-TEST_CASE("optimizer, window and values are as they were, to the bit") {
+TEST_CASE("a restarted owner has the same optimizer state, window and values, to the bit") {
   Shop shop(R"({"group":"g","shape":[1000],"durability":"log","optimizer":{"name":"adam"}})");
   ParameterClient client(shop.worker().url, "c");
   auto const ones = ParameterClient::bytes(Floats(elements, 1));
@@ -150,7 +151,7 @@ TEST_CASE("optimizer, window and values are as they were, to the bit") {
   CHECK(client.push("w", ones).json().at("version") == 6);
 }
 
-TEST_CASE("a log with a flipped byte is refused by name, and used when it is as it was") {
+TEST_CASE("a log with a changed byte is refused by name, and is used once it is restored") {
   Shop shop;
   ParameterClient client(shop.worker().url, "c");
   auto const ones = ParameterClient::bytes(Floats(elements, 1));
@@ -167,13 +168,14 @@ TEST_CASE("a log with a flipped byte is refused by name, and used when it is as 
   shop.start();
   CHECK(eventually([&] { return shop.is_ready(); }));
   CHECK(shop.values() == Floats(elements, 3));
-  // The coordinator waits for a process that has read its log while that is silent.
+  // While a process that has read its log is silent, the coordinator waits for it.
   shop.kill();
   CHECK(eventually([&] { return shop.state() == "unavailable"; }));
   CHECK_MESSAGE(shop.why().find("which is silent") != std::string::npos, shop.why());
 }
 
-TEST_CASE("a worker that is started again without its directory of logs is waited for, and told so") {
+TEST_CASE(
+    "a worker that restarts without its directory of logs keeps its shards unavailable, and the reason is shown") {
   Shop shop;
   ParameterClient client(shop.worker().url, "c");
   auto const ones = ParameterClient::bytes(Floats(elements, 1));
@@ -189,7 +191,7 @@ TEST_CASE("a worker that is started again without its directory of logs is waite
 }
 
 TEST_CASE(
-    "a logged shard beyond a smaller limit of memory waits, says both numbers, and is there with the larger one") {
+    "a logged shard beyond a smaller memory limit waits and names both numbers, and is loaded under the larger limit") {
   Shop shop(R"({"group":"g","shape":[1000000],"shards":1,"durability":"log"})");
   ParameterClient client(shop.worker().url, "c");
   Floats const ones(1000000, 1);
@@ -205,7 +207,7 @@ TEST_CASE(
   CHECK(shop.values() == ones);
 }
 
-TEST_CASE("a worker without a directory for logs takes no parameter that wants one") {
+TEST_CASE("a worker without a directory for logs is given no parameter with a log") {
   Cluster cluster(1);
   cluster.make_group("g");
   auto const made = cluster.coordinator.put("/v1/parameters/w", R"({"group":"g","shape":[4],"durability":"log"})");
@@ -213,7 +215,7 @@ TEST_CASE("a worker without a directory for logs takes no parameter that wants o
   CHECK(made.body.find("--log-directory") != std::string::npos);
 }
 
-TEST_CASE("a parameter that is deleted leaves no log") {
+TEST_CASE("a deleted parameter leaves no log") {
   Shop shop;
   REQUIRE(shop.coordinator().erase("/v1/parameters/w").status == 204);
   auto const is_empty = [&] {

@@ -1,7 +1,7 @@
-// Clients push and pull without pause through workers that suffer one fault after the other: killed, stopped, or behind
-// connections that are cut, slow, half-open or truncated; or all of them are stopped at once, or the coordinator. The
-// acknowledged pushes are compared with the values, exactly: each push once, none lost, none twice; and no reader ever
-// sees less than was acknowledged before it asked, unless the answer is marked.
+// Clients push and pull without pause through workers that suffer one fault after another: a worker is killed or
+// stopped, or its connections are cut, slow, half-open or truncated; or all workers or the coordinator are stopped. The
+// values must equal the acknowledged pushes: none is lost, none counts twice. No reader sees less than was acknowledged
+// before its request, unless the answer is marked.
 //
 //   CHORUS_FAULTS=100 CHORUS_SEED=1 build/release/tests/test_e2e_parameter_faults    docs/explanation/testing.md
 //   CHORUS_SOAK_SECONDS=3600 build/release/tests/test_e2e_parameter_faults           as many as there is time for
@@ -48,7 +48,7 @@ struct Pusher {
   std::string last_refusal;
 };
 
-// The URLs of all workers through their proxies, one after the other.
+// The URLs of all workers through their proxies, in turn.
 class Doors {
  public:
   explicit Doors(FaultFleet& fleet) {
@@ -62,8 +62,8 @@ class Doors {
   std::atomic<std::size_t> next_ = 0;
 };
 
-// Pushes until told to stop, each push repeated until acknowledged, through another worker each time. A push that fails
-// for a minute ends the loop: it has begun, and is not acknowledged.
+// Pushes until told to stop. Each push is repeated until it is acknowledged, through another worker each time. A push
+// that fails for a minute ends the loop: it has begun, and is not acknowledged.
 void push_on(Pusher& pusher, Doors& doors, std::atomic<bool> const& ends) {
   for (auto is_last = false; !is_last;) {
     is_last = ends;
@@ -90,7 +90,7 @@ struct Seen {
   std::string first_wrong;
 };
 
-// Checks the bounds of each pulled value: at least what was acknowledged before the request, at most what was begun
+// Checks the bounds of each pulled value: at least the pushes acknowledged before the request, at most the pushes begun
 // before the answer.
 void pull_on(std::vector<std::unique_ptr<Pusher>> const& pushers, std::size_t elements, Doors& doors,
              std::atomic<bool> const& ends, Seen& seen) {
@@ -137,8 +137,8 @@ class Clients {
     for (std::size_t i = 0; i < pushers_count; ++i) pushers_.push_back(std::make_unique<Pusher>(i, elements));
   }
 
-  // Pushes and pulls while the workers suffer `hit`; then compares acknowledged pushes with the values. Returns the
-  // number of pulls, and the milliseconds until all copies existed again.
+  // Pushes and pulls while the workers suffer `hit`, and then compares the acknowledged pushes with the values. Returns
+  // the number of pulls, and the milliseconds until all copies existed again.
   template <class Hit>
   std::pair<std::uint64_t, double> survive(Hit const& hit) {
     fleet_.expect_health();
@@ -190,15 +190,15 @@ constexpr std::array harms{
     Harm::delay,          Harm::cut, Harm::deaf, Harm::mute, Harm::silent, Harm::truncate, Harm::corrupt_message,
     Harm::corrupt_message};
 
-// A fault of one worker, or of all at once, that is shorter or longer than a lease; for all workers also longer than
-// four.
+// A fault of one worker, or of all at once, shorter or longer than a lease. A fault of all workers may be longer than
+// four leases.
 struct Hit {
   Hit(std::mt19937_64& random, bool is_of_all)
       : fault(is_of_all ? draw_fault_of_all(random) : draw_fault(random, harms)),
         moment(random() % 50000),
         length(random() % (is_of_all ? 5000000 : 1500000)) {}
   void operator()(FaultFleet& fleet) const {
-    // The moments are what varies; nothing is waited for.
+    // The moments vary; this is not synchronisation.
     std::this_thread::sleep_until(Clock::now() + moment);
     begin(fault, fleet);
     std::this_thread::sleep_until(Clock::now() + length);
@@ -212,7 +212,7 @@ struct Hit {
   std::chrono::microseconds const moment, length;
 };
 
-// Faults of the disk of one worker's logs after the other; every third victim is killed before its disk is well again.
+// Disturbs the disks of the workers' logs, one after another. Every third victim is killed before its disk is repaired.
 template <class Spoil, class Mend>
 void survive_disks(FaultFleet::Setup setup, std::string const& state, Spoil const& spoil, Mend const& mend) {
   std::mt19937_64 random(number_from_environment("CHORUS_SEED", 1));
@@ -243,7 +243,7 @@ void survive_disks(FaultFleet::Setup setup, std::string const& state, Spoil cons
 
 }  // namespace
 
-TEST_CASE("whatever happens to workers and connections: each acknowledged push counts once, and no reader sees less") {
+TEST_CASE("under faults of workers and connections each acknowledged push counts once, and no reader sees less") {
   auto const seed = number_from_environment("CHORUS_SEED", 1);
   auto const faults = number_from_environment("CHORUS_FAULTS", 16);
   auto const soak = std::chrono::seconds(number_from_environment("CHORUS_SOAK_SECONDS", 0));
@@ -271,7 +271,7 @@ TEST_CASE("whatever happens to workers and connections: each acknowledged push c
             << std::lround(well_ms.back()) << std::endl;
 }
 
-TEST_CASE("a parameter of many MiB survives the same") {
+TEST_CASE("a parameter of many MiB survives the same faults") {
   std::mt19937_64 random(number_from_environment("CHORUS_SEED", 1));
   auto const faults = number_from_environment("CHORUS_FAULTS", 6);
   FaultFleet fleet({.seed = random()});
@@ -286,7 +286,7 @@ TEST_CASE("a parameter of many MiB survives the same") {
             << " pulls" << std::endl;
 }
 
-TEST_CASE("disks of logs that hang, also while their worker is killed: each acknowledged push counts once") {
+TEST_CASE("on disks of logs that hang, even while their worker is killed, each acknowledged push counts once") {
   if (under_sanitizer()) return;  // the preloaded library would come before the sanitizer
   survive_disks(
       {.hanging_disk_library = CHORUS_HANGING_DISK}, "hanging",
@@ -294,7 +294,7 @@ TEST_CASE("disks of logs that hang, also while their worker is killed: each ackn
       [](FaultFleet& fleet, std::size_t victim) { fleet.disk(victim).answer(); });
 }
 
-TEST_CASE("disks of logs that are full, also while their worker is killed: each acknowledged push counts once") {
+TEST_CASE("on disks of logs that are full, even while their worker is killed, each acknowledged push counts once") {
   if (!SmallDisk().is_there()) return;
   survive_disks(
       {.has_small_disks = true}, "full", [](FaultFleet& fleet, std::size_t victim) { fleet.small_disk(victim).fill(); },

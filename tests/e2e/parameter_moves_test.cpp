@@ -1,4 +1,4 @@
-// Workers come and go and shards move during pushes: every push counts once.
+// Shards move during pushes because workers join and leave: every push counts once.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -25,7 +25,7 @@ void make(Cluster& cluster, std::size_t parameters, std::string const& more) {
   }
 }
 
-// Number of shards that a worker has in this role.
+// Returns the number of shards that a worker has in this role.
 std::size_t held_by(Cluster& cluster, std::string const& worker, std::string const& role) {
   std::size_t count = 0;
   auto const list = cluster.coordinator.get("/v1/parameters").json();
@@ -43,7 +43,7 @@ bool all_are_ready(Cluster& cluster) {
   return true;
 }
 
-// A client for each parameter that pushes ones through one worker until told to stop.
+// One client per parameter, which pushes ones through one worker until told to stop.
 class Load {
  public:
   Load(std::string entry, std::size_t parameters) : counts_(parameters) {
@@ -97,7 +97,7 @@ void check_sums(Service const& entry, Load const& load, std::size_t parameters) 
 
 }  // namespace
 
-TEST_CASE("a worker that joins gets its share of owners while pushes go on, with and without backups") {
+TEST_CASE("a worker that joins becomes the owner of its share during pushes, with and without backups") {
   for (auto const* const replicas : {"1", "2"}) {
     CAPTURE(replicas);
     Cluster cluster(2);
@@ -116,7 +116,7 @@ TEST_CASE("a worker that joins gets its share of owners while pushes go on, with
   }
 }
 
-TEST_CASE("a worker that is told to stop hands its shards over first: nothing is lost, also without backups") {
+TEST_CASE("a worker that gets SIGTERM first hands its shards over without loss, with and without backups") {
   Cluster cluster(3);
   cluster.make_group("g");
   make(cluster, 3, "");
@@ -133,7 +133,7 @@ TEST_CASE("a worker that is told to stop hands its shards over first: nothing is
 }
 
 TEST_CASE(
-    "one large parameter in a group that grows from two to four: by bytes everybody has the same, while it is used") {
+    "one large parameter in a group that grows from two to four workers is spread evenly by bytes during pushes") {
   Cluster cluster(2);
   cluster.make_group("g");
   constexpr std::size_t large = 16 << 20;  // elements: 64 MiB
@@ -145,8 +145,8 @@ TEST_CASE(
     auto const ones = ParameterClient::bytes(Floats(large, 1));
     while (!ends) {
       auto said = client.push("p0", ones);
-      // Pieces of the push went to a former owner: repeat the same push, also if it is the last one, because other
-      // shards have it.
+      // Pieces of the push have reached a former owner. Other shards may have taken the push, so that even the last one
+      // must be repeated.
       while (said.status == 409 && said.json().at("code") == "out_of_order") said = client.push("p0", ones);
       REQUIRE_MESSAGE(said.status == 200, said.body);
       ++count;
@@ -167,7 +167,7 @@ TEST_CASE(
   CHECK((values == Floats(large, static_cast<float>(count))));
 }
 
-TEST_CASE("a shard moves no faster than it may, and is pushed to meanwhile") {
+TEST_CASE("a shard moves no faster than its limit, and accepts pushes meanwhile") {
   using std::chrono::steady_clock;
   constexpr int shard_mib = 4;
   std::vector<std::string> const a_mib_per_second{"--fill-bytes-per-second", "1048576"};

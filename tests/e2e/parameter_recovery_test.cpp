@@ -1,4 +1,4 @@
-// Parameters outlive their coordinator: it is killed during pushes, at any moment, and nothing acknowledged is lost.
+// Parameters outlive their coordinator, which is killed during pushes at any moment: no acknowledged push is lost.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -16,7 +16,7 @@ using Floats = std::vector<float>;
 constexpr std::size_t elements = 1000;
 constexpr char const* request = R"({"group":"g","shape":[1000],"replicas":2,"shards":3})";
 
-// Workers, and several coordinators, one after the other, on one journal and port.
+// Workers, and several coordinators, one after another, on one journal and port.
 class Fleet : public CoordinatorLives {
  public:
   explicit Fleet(std::size_t workers) {
@@ -47,7 +47,7 @@ class Fleet : public CoordinatorLives {
     try {
       auto const answer = coordinator().get("/v1/parameters/w");
       return answer.status == 200 && answer.json().at("state") == "ready";
-    } catch (std::runtime_error const&) { return false; }  // it has died meanwhile
+    } catch (std::runtime_error const&) { return false; }  // the coordinator has died
   }
   std::size_t owner_of(std::size_t shard) {
     auto const placed = coordinator().get("/v1/parameters/w").json();
@@ -66,8 +66,8 @@ class Fleet : public CoordinatorLives {
   std::vector<std::unique_ptr<Service>> workers_;
 };
 
-// Clients that push ones through one worker until asked for their counts; a push without acknowledgement is repeated
-// unchanged.
+// Clients that push ones through one worker until their counts are requested. A push without acknowledgement is
+// repeated unchanged.
 class Load {
  public:
   Load(Fleet& fleet, std::size_t entry) {
@@ -118,7 +118,7 @@ TEST_CASE("pushes go on without a coordinator, and with the next one") {
   CHECK(fleet.values(1) == Floats(elements, sum));
 }
 
-TEST_CASE("an owner that dies while there is no coordinator is followed when there is one again") {
+TEST_CASE("an owner that dies without a coordinator is replaced once a coordinator runs again") {
   Fleet fleet(4);
   Load load(fleet, fleet.owner_of(0));
   CHECK(load.goes_on());
@@ -133,7 +133,9 @@ TEST_CASE("an owner that dies while there is no coordinator is followed when the
   CHECK(fleet.values(entry) == Floats(elements, sum));
 }
 
-TEST_CASE("a coordinator that dies at any point of a takeover: the next one ends it, and every push counts once") {
+TEST_CASE(
+    "a coordinator that dies at any point of a takeover: the next one finishes the takeover, and every push counts "
+    "once") {
   auto dies = true;
   for (int point = 1; dies; ++point) {
     INFO("killed at point " << point);

@@ -34,7 +34,7 @@ bool has(std::string const& answer, std::string const& field) { return answer.fi
 
 }  // namespace
 
-TEST_CASE("every one of many pulls on a connection has the values and the tag of its moment") {
+TEST_CASE("each of many pulls on one connection gets the present values and tag") {
   Values w;
   RawConnection connection(w.cluster.worker(0).port());
   for (int pushes = 0; pushes < 5; ++pushes) {
@@ -50,7 +50,7 @@ TEST_CASE("every one of many pulls on a connection has the values and the tag of
   CHECK(w.cluster.worker(0).metric("chorus_parameter_pulls_total{result=\"sent\"") == 20);
 }
 
-TEST_CASE("pulls that arrive together, in pieces and among others are answered in their order") {
+TEST_CASE("pulls that arrive together, in pieces and among other requests are answered in order") {
   Values w;
   w.push();
   RawConnection connection(w.cluster.worker(0).port());
@@ -64,7 +64,7 @@ TEST_CASE("pulls that arrive together, in pieces and among others are answered i
   }
 }
 
-TEST_CASE("what has not changed is said again and again, until it has") {
+TEST_CASE("an unchanged value is answered with 304 each time, until it changes") {
   Values w;
   RawConnection connection(w.cluster.worker(0).port());
   for (int i = 0; i < 4; ++i) {
@@ -76,7 +76,7 @@ TEST_CASE("what has not changed is said again and again, until it has") {
   CHECK(values_of(connection.read_answer(patience)) == Floats{1, 2});
 }
 
-TEST_CASE("a parameter that is deleted is not answered from memory, and its successor is another one") {
+TEST_CASE("a deleted parameter is not answered from a cache, and its successor is a new parameter") {
   Values w;
   RawConnection connection(w.cluster.worker(0).port());
   auto const status = [&] {
@@ -91,7 +91,7 @@ TEST_CASE("a parameter that is deleted is not answered from memory, and its succ
   CHECK(values_of(connection.read_answer(patience)) == Floats{0});
 }
 
-TEST_CASE("a push_pull, and rows, that come again count once, and a push_pull is answered with the present values") {
+TEST_CASE("a repeated push_pull or push of rows counts once, and push_pull answers with the present values") {
   Values w;
   REQUIRE(w.cluster.coordinator.put("/v1/parameters/rows", R"({"group":"g","shape":[3,2]})").status == 201);
   httplib::Headers const first{{"Chorus-Client", "p"}, {"Chorus-Sequence", "0"}};

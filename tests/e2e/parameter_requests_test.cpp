@@ -5,7 +5,7 @@
 
 using namespace chorus::testing;
 
-TEST_CASE("requests for parameters that cannot be") {
+TEST_CASE("invalid requests about parameters are refused") {
   Cluster cluster(2);
   cluster.make_group("g");
   auto const refused = [&](std::string const& body) { return cluster.coordinator.put("/v1/parameters/w", body); };

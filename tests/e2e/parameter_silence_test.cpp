@@ -1,5 +1,5 @@
 // Owners, all workers, or the coordinator are stopped or cut off for longer than a lease during pushes, and go on as
-// the same processes. Silence is not death: each acknowledged push is there, exactly once, and meanwhile no two workers
+// the same processes. Silence is not death: each acknowledged push counts exactly once, and at no time do two workers
 // accept pushes for the same shard.
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ constexpr std::size_t workers_count = 3;
 constexpr auto longer_than_a_lease = 2500ms;
 std::string const path = "/v1/parameters/w";
 
-// Three workers with a lease of a second; the connections from each to the coordinator go through a proxy of its own.
+// Three workers with a lease of a second; each reaches the coordinator through a separate proxy.
 class Fleet {
  public:
   Fleet() {
@@ -65,7 +65,7 @@ class Fleet {
 
   Service& coordinator() { return *coordinator_; }
   Service& worker(std::size_t i) { return *workers_.at(i); }
-  // The proxy from worker i to the coordinator. Requests of the coordinator to workers do not pass it.
+  // Returns the proxy from worker i to the coordinator. Requests of the coordinator to workers bypass it.
   FaultProxy& way(std::size_t i) { return *ways_.at(i); }
 
   boost::json::value placed() { return coordinator().get(path).json(); }
@@ -90,7 +90,7 @@ class Fleet {
     REQUIRE_MESSAGE(answer.status == 200, answer.body);
     return ParameterClient::values<float>(answer.body);
   }
-  // Each worker's own report about shards of the parameter: one line per copy.
+  // Returns each worker's own report about shards of the parameter: one line per copy.
   std::vector<std::string> copies() {
     std::vector<std::string> all;
     for (auto const& worker : workers_) {
@@ -112,7 +112,7 @@ class Fleet {
   std::vector<std::unique_ptr<Service>> workers_;
 };
 
-// A client for each worker, which pushes ones through it until told to end; a push without acknowledgement is repeated
+// One client per worker, which pushes ones through it until told to end. A push without acknowledgement is repeated
 // unchanged.
 class Load {
  public:
@@ -136,7 +136,7 @@ class Load {
   Load(Load const&) = delete;
   Load& operator=(Load const&) = delete;
 
-  // Waits until all clients have pushed, except the one through this worker.
+  // Waits until all clients have pushed, except the client of worker `except`.
   bool goes_on(std::size_t except = workers_count) {
     std::vector<std::uint64_t> before(acknowledged_.begin(), acknowledged_.end());
     return eventually(
@@ -168,7 +168,7 @@ class Load {
   std::vector<std::thread> clients_;
 };
 
-// The length of the stop is the fault.
+// Stops the services for this time, which is the fault.
 void stop(std::set<Service*> const& services, std::chrono::milliseconds length = longer_than_a_lease) {
   for (auto* const service : services) service->process.signal(SIGSTOP);
   std::this_thread::sleep_until(Clock::now() + length);
@@ -186,7 +186,7 @@ constexpr std::array replicas{R"(,"replicas":1)", R"(,"replicas":2)"};
 
 }  // namespace
 
-TEST_CASE("the owner is stopped for longer than its lease: it comes back with what it has, or its backup goes on") {
+TEST_CASE("an owner that is stopped for longer than its lease returns with its values, or its backup goes on") {
   for (auto const* more : replicas) {
     INFO("parameter " << more);
     Fleet fleet;
@@ -201,7 +201,7 @@ TEST_CASE("the owner is stopped for longer than its lease: it comes back with wh
   }
 }
 
-TEST_CASE("the only owner is stopped: its parameter is unavailable, by name, and ready when it goes on") {
+TEST_CASE("a stopped sole owner makes its parameter unavailable by name, and ready when it goes on") {
   Fleet fleet;
   fleet.make("");
   auto const owner = fleet.holder("owner"), other = fleet.other_than({owner});
@@ -215,7 +215,7 @@ TEST_CASE("the only owner is stopped: its parameter is unavailable, by name, and
   CHECK_MESSAGE(why.find("'" + fleet.worker(owner).id + "'") != std::string::npos, why);
   fleet.restart_coordinator();
   CHECK(fleet.becomes("unavailable"));
-  // Waits until the caches of placements have noticed.
+  // Repeats the pull until the caches of placements have noticed.
   auto answer = client.pull("w", {}, "?timeout_ms=1500");
   CHECK(eventually([&] {
     answer = client.pull("w", {}, "?timeout_ms=5000");
@@ -233,7 +233,7 @@ TEST_CASE("the only owner is stopped: its parameter is unavailable, by name, and
   CHECK(fleet.values(other) == Floats(elements, 2));
 }
 
-TEST_CASE("all workers are stopped at once, for less than four leases and for more: every push is there") {
+TEST_CASE("all workers are stopped at once, for less than four leases and for more, and every push counts") {
   for (auto const* more : replicas)
     for (auto const length : {2500ms, 6000ms}) {
       INFO("parameter " << more << ", " << length.count() << " ms");
@@ -246,7 +246,7 @@ TEST_CASE("all workers are stopped at once, for less than four leases and for mo
     }
 }
 
-TEST_CASE("the coordinator is stopped for longer than a lease: pushes wait, and all of them are there") {
+TEST_CASE("the coordinator is stopped for longer than a lease: pushes wait, and all of them count") {
   for (auto const* more : replicas) {
     INFO("parameter " << more);
     Fleet fleet;
@@ -256,12 +256,12 @@ TEST_CASE("the coordinator is stopped for longer than a lease: pushes wait, and 
     auto const epoch = fleet.placed().at("epoch").as_int64();
     stop({&fleet.coordinator()});
     everything_is_there(fleet, load);
-    // No worker was given up for having been unheard.
+    // The coordinator has given up no worker that it could not hear.
     CHECK(fleet.placed().at("epoch").as_int64() == epoch);
   }
 }
 
-TEST_CASE("everybody is cut off from the coordinator for longer than the limit of its patience: every push is there") {
+TEST_CASE("all workers are cut off from the coordinator for longer than its patience, and every push counts") {
   for (auto const* more : replicas) {
     INFO("parameter " << more);
     Fleet fleet;
@@ -275,8 +275,7 @@ TEST_CASE("everybody is cut off from the coordinator for longer than the limit o
   }
 }
 
-TEST_CASE(
-    "an owner that is cut off from the coordinator takes no pushes once its lease is over, and marks what it shows") {
+TEST_CASE("an owner that is cut off from the coordinator accepts no push after its lease, and marks its answers") {
   Fleet fleet;
   fleet.make("");
   auto const owner = fleet.holder("owner");
@@ -286,7 +285,7 @@ TEST_CASE(
   CHECK(client.pull("w").header("Parameter-Unconfirmed").empty());
   fleet.way(owner).suffer(Harm::silent);
   CHECK(fleet.becomes("unavailable"));
-  // By then the owner's own clock has ended its lease.
+  // By its own clock, the owner's lease has ended by then.
   auto const refused = client.push("w", ones);
   CHECK_MESSAGE(refused.status == 503, refused.body);
   CHECK(refused.code() == "unavailable");
@@ -299,7 +298,7 @@ TEST_CASE(
   CHECK(passed_on.status == 200);
   CHECK(passed_on.header("Parameter-Unconfirmed") == "true");
 
-  // Given up and created anew, the parameter has another owner; the one that was cut off still accepts nothing.
+  // The parameter is given up and created anew, with another owner. The owner that was cut off still accepts no push.
   auto const again = fleet.coordinator().put(path, R"({"group":"g","shape":[1000],"shards":1,"recreate":true})");
   REQUIRE_MESSAGE(again.status == 201, again.body);
   auto const next = fleet.holder("owner");
@@ -313,7 +312,7 @@ TEST_CASE(
   CHECK(fleet.values(owner) == Floats(elements, 1));
 }
 
-TEST_CASE("an owner that is cut off from the coordinator, and not from the others, is followed: every push is there") {
+TEST_CASE("an owner that is cut off from the coordinator alone is replaced, and every push counts") {
   Fleet fleet;
   fleet.make(replicas[1]);
   Load load(fleet);
@@ -324,7 +323,7 @@ TEST_CASE("an owner that is cut off from the coordinator, and not from the other
   CHECK(load.goes_on(owner));
   fleet.way(owner).suffer(Harm::none);
   everything_is_there(fleet, load);
-  // No worker keeps useless copies.
+  // No worker keeps a copy that no shard needs.
   CHECK(eventually(
       [&] {
         auto const copies = fleet.copies();
@@ -335,7 +334,7 @@ TEST_CASE("an owner that is cut off from the coordinator, and not from the other
       30s));
 }
 
-TEST_CASE("a worker that was killed has nothing any more: what it alone had is lost, and begins anew when asked") {
+TEST_CASE("a killed worker without backup loses its shards, which begin anew on request") {
   Fleet fleet;
   fleet.make("");
   auto const owner = fleet.holder("owner"), other = fleet.other_than({owner});

@@ -1,4 +1,4 @@
-// Large parameters through a worker that has no part of them: it needs memory for a piece, not for the whole.
+// Large parameters through a worker that owns no part of them: it needs memory for a piece, not for the whole.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ constexpr std::size_t elements = 64 << 20;  // 256 MiB
 void make(Cluster& cluster, std::size_t count) {
   cluster.make_group("g", {"w0", "w1"});
   auto const request = R"({"group":"g","shards":3,"shape":[)" + std::to_string(count) + "]}";
-  // A busy machine may not fill it in time: then nothing is left of the attempt.
+  // A busy machine may not make the parameter in time: no part of the attempt remains then.
   REQUIRE(eventually([&] { return cluster.coordinator.put("/v1/parameters/w", request).status / 100 == 2; },
                      std::chrono::seconds(60)));
 }
@@ -34,7 +34,7 @@ Floats counting(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("256 MiB are pushed and pulled through a worker that needs a few for it") {
+TEST_CASE("256 MiB are pushed and pulled through a worker that needs a few MiB for them") {
   Cluster cluster(3);
   make(cluster, elements);
   auto& entry = cluster.worker(2);
@@ -61,11 +61,11 @@ TEST_CASE("256 MiB are pushed and pulled through a worker that needs a few for i
     CHECK((size_of(entry.process).peak_kib >> 10) < before + 48);
 }
 
-TEST_CASE("a push in chunks counts if it has all elements at its end, and only then") {
+TEST_CASE("a chunked push counts only if it has all elements at its end") {
   Cluster cluster(3);
   make(cluster, 6);
   std::uint64_t sequence = 0;
-  // Through an owner, and through a worker that has no part of it.
+  // Pushes through an owner, and through a worker that owns no part of the parameter.
   for (std::size_t entry : {0, 2}) {
     auto& worker = cluster.worker(entry);
     auto const push = [&](std::string const& bytes, std::string const& more = "") {
@@ -81,7 +81,7 @@ TEST_CASE("a push in chunks counts if it has all elements at its end, and only t
     auto const ones = ParameterClient::bytes(Floats(6, 1));
     CHECK(push(ones.substr(4)) == 422);
     CHECK(push(ones + ones.substr(4)) == 422);
-    CHECK(push(ones, "Chorus-Compression: two_bit\r\n") == 411);  // its size is that of the plain values
+    CHECK(push(ones, "Chorus-Compression: two_bit\r\n") == 411);  // a compressed push needs a Content-Length
     CHECK(push(ones) == 200);
     ++sequence;
     CHECK(ParameterClient::values<float>(ParameterClient(worker.url, "r").pull("w").body) ==
@@ -89,7 +89,7 @@ TEST_CASE("a push in chunks counts if it has all elements at its end, and only t
   }
 }
 
-TEST_CASE("a value that is read in pieces is of one version per shard, whatever is pushed meanwhile") {
+TEST_CASE("a value that is read in pieces has one version per shard, even during pushes") {
   constexpr std::size_t count = 12 << 20;  // three shards of 16 MiB
   Cluster cluster(3);
   make(cluster, count);

@@ -26,7 +26,7 @@ std::size_t owned_by(Cluster const& cluster, std::string_view worker) {
   return count;
 }
 
-// Two seconds, and proportionally more if the processors are overloaded.
+// Returns two seconds, and proportionally more if the processors are overloaded.
 double patience_s() {
   double load = 0;
   if (getloadavg(&load, 1) != 1) return 2;
@@ -38,7 +38,7 @@ double patience_s() {
 
 }  // namespace
 
-TEST_CASE("a worker is killed that owned 2048 shards: its backup has taken over all of them within two seconds") {
+TEST_CASE("the backup of a killed worker takes over its 2048 shards within two seconds") {
   Cluster cluster(2, {"host=h0", "host=h1"});
   cluster.make_group("g");
   ParameterClient client(cluster.worker(0).url, "c");

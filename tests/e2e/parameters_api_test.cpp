@@ -1,4 +1,4 @@
-// chorus::Parameters in this process, coordinator and workers in theirs.
+// chorus::Parameters in this process, with coordinator and workers as separate processes.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -33,7 +33,7 @@ void make(Cluster& cluster, std::string const& request) {
 
 }  // namespace
 
-TEST_CASE("push, pull, and what has not changed is not sent again") {
+TEST_CASE("push and pull work, and unchanged values are not sent again") {
   Cluster cluster(3);
   cluster.make_group("g");
   make(cluster, R"({"group":"g","shape":[300000]})");
@@ -62,7 +62,7 @@ TEST_CASE("push, pull, and what has not changed is not sent again") {
   CHECK(values == gradient);
 }
 
-TEST_CASE("rows, and what cannot be is refused before anything is sent") {
+TEST_CASE("rows are pushed and pulled, and invalid arguments are refused before anything is sent") {
   Cluster cluster(2);
   cluster.make_group("g");
   make(cluster, R"({"group":"g","shape":[10,2],"shards":2})");
@@ -99,7 +99,7 @@ TEST_CASE("a program that pushes does not notice the death of an owner") {
   CHECK(values == Floats(999, 30));
 }
 
-TEST_CASE("compressed gradients: what was applied and what is left is what was pushed") {
+TEST_CASE("with compressed gradients, the applied values and the residual add up to the pushed values") {
   using Kind = chorus::GradientCompression::Kind;
   Cluster cluster(2);
   cluster.make_group("g");
@@ -124,7 +124,7 @@ TEST_CASE("compressed gradients: what was applied and what is left is what was p
   }
 }
 
-TEST_CASE("a compressed push that is refused is a part of the next one, and what cannot be compressed is not sent") {
+TEST_CASE("a refused compressed push is part of the next one, and a gradient that cannot be compressed is not sent") {
   Cluster cluster(2);
   cluster.make_group("g");
   make(cluster, R"({"group":"g","shape":[4],"shards":2,"nonfinite":"reject"})");
@@ -139,7 +139,7 @@ TEST_CASE("a compressed push that is refused is a part of the next one, and what
   REQUIRE(w.pull(values).has_value());
   CHECK(values == Floats{1, 1, 1, -1});
   CHECK(w.residual()[3] == -3);
-  // The owners refuse a client that is not counted in clocks.
+  // The owners refuse a client that is not on the parameter's list of clients.
   REQUIRE(cluster.coordinator.erase("/v1/parameters/w").status == 204);
   make(cluster, R"({"group":"g","shape":[4],"shards":2,"staleness":0,"clients":["b"]})");
   auto other = open(parameters, "w");
@@ -148,7 +148,7 @@ TEST_CASE("a compressed push that is refused is a part of the next one, and what
   CHECK(other.residual()[3] == 4);
 }
 
-TEST_CASE("the norm by which a gradient is clipped is that of the whole, whoever pushes to the shards") {
+TEST_CASE("the norm for clipping is the norm of the whole gradient, over all shards") {
   Cluster cluster(2);
   cluster.make_group("g");
   make(cluster, R"({"group":"g","shape":[2],"shards":2,"optimizer":{"name":"sgd","learning_rate":1,"clip_norm":5}})");

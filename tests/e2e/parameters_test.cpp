@@ -52,7 +52,7 @@ Floats counting(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("any worker is asked for a parameter, wherever it is") {
+TEST_CASE("any worker answers for a parameter of any owner") {
   Cluster cluster(3);
   cluster.make_group("g");
   make(cluster, "layer.0%2Fweight", {{"shape", {2, 3}}});
@@ -73,7 +73,7 @@ TEST_CASE("any worker is asked for a parameter, wherever it is") {
   CHECK(same.body.empty());
 }
 
-TEST_CASE("If-Match reads the values it names, at whichever worker, and never others") {
+TEST_CASE("If-Match reads exactly the values that it names, at any worker") {
   Cluster cluster(3);
   cluster.make_group("g");
   make(cluster, "w", {{"shape", {6}}});
@@ -93,7 +93,7 @@ TEST_CASE("If-Match reads the values it names, at whichever worker, and never ot
     CHECK(ParameterClient(cluster.worker(i).url, "reader").pull("w", {{"If-Match", tag}}).status == 412);
 }
 
-TEST_CASE("a parameter in several shards is one array") {
+TEST_CASE("a parameter in several shards reads and writes as one array") {
   Cluster cluster(4);
   cluster.make_group("g");
   auto const made = make(cluster, "big", {{"shape", {1000003}}});
@@ -113,7 +113,7 @@ TEST_CASE("a parameter in several shards is one array") {
   CHECK(client.pull("big", {{"If-None-Match", tag}}).status == 200);
 }
 
-TEST_CASE("whatever clients repeat at whichever worker, each push counts once") {
+TEST_CASE("each push counts once, however often and at whichever worker clients repeat it") {
   Cluster cluster(3);
   cluster.make_group("g");
   make(cluster, "w", {{"shape", {4}}, {"shards", 2}});
@@ -136,7 +136,7 @@ TEST_CASE("whatever clients repeat at whichever worker, each push counts once") 
   CHECK(pulled(ParameterClient(cluster.worker(2).url, "r"), "w") == Floats(4, 100));
 }
 
-TEST_CASE("a push that overtakes another waits for it") {
+TEST_CASE("a push that overtakes an earlier one waits for it") {
   Cluster cluster(1);
   cluster.make_group("g");
   make(cluster, "w", {{"shape", {1}}});
@@ -147,7 +147,7 @@ TEST_CASE("a push that overtakes another waits for it") {
   CHECK(second.get().json().at("version") == 2);
 }
 
-TEST_CASE("in rounds the version moves when everybody has pushed, and readers wait for it") {
+TEST_CASE("with staleness 0 the version moves when all clients have pushed, and readers wait for it") {
   Cluster cluster(2);
   cluster.make_group("g");
   make(cluster, "w", {{"shape", {2}}, {"staleness", 0}, {"shards", 2}});
@@ -174,7 +174,7 @@ TEST_CASE("a round ends with the bits of a reproducible all_reduce of the same g
   }
   auto const ended = cluster.run({{"group", "g"}, {"op", "all_reduce"}, {"tensor", "x"}, {"reproducible", true}});
   REQUIRE(ended.at("state") == "succeeded");
-  // In another order than that of the ranks.
+  // Pushes in another order than that of the ranks.
   for (std::size_t const rank : {2, 0, 1}) {
     ParameterClient client(cluster.worker(0).url, ids.at(rank));
     REQUIRE(client.push("w", bytes(gradients[rank]), 0).status == 200);
@@ -183,7 +183,7 @@ TEST_CASE("a round ends with the bits of a reproducible all_reduce of the same g
   CHECK(ParameterClient(cluster.worker(1).url, "r").pull("w", {{"Chorus-Clock", "1"}}).body == bytes(sum));
 }
 
-TEST_CASE("bounded staleness: the fast one runs ahead as far as it may") {
+TEST_CASE("with bounded staleness the fast client runs ahead no further than the bound") {
   Cluster cluster(2);
   cluster.make_group("g");
   make(cluster, "w", {{"shape", {1}}, {"staleness", 2}});
@@ -198,7 +198,7 @@ TEST_CASE("bounded staleness: the fast one runs ahead as far as it may") {
   CHECK(ParameterClient::values<float>(waiting.get().body) == Floats{103});
 }
 
-TEST_CASE("rows are pulled and pushed by themselves, over all shards") {
+TEST_CASE("rows are pulled and pushed over all shards") {
   Cluster cluster(3);
   cluster.make_group("g");
   make(cluster, "embedding",
@@ -217,7 +217,7 @@ TEST_CASE("rows are pulled and pushed by themselves, over all shards") {
             .code() == "invalid_field");
 }
 
-TEST_CASE("bad pushes are refused, counted, and everybody else goes on") {
+TEST_CASE("bad pushes are refused and counted, and other clients go on") {
   Cluster cluster(2);
   cluster.make_group("g");
   make(cluster, "w", {{"shape", {2}}, {"nonfinite", "reject"}});
@@ -241,7 +241,7 @@ TEST_CASE("bad pushes are refused, counted, and everybody else goes on") {
   CHECK(counted == 2);
 }
 
-TEST_CASE("what owners say to backups is checked too: rows beyond the end, arrays beyond their size, other epochs") {
+TEST_CASE("messages from owners to backups are checked: rows beyond the end, arrays beyond their size, other epochs") {
   Cluster cluster(2);
   cluster.make_group("g");
   auto const made = make(cluster, "w", {{"shape", {4, 2}}, {"replicas", 2}});
@@ -279,7 +279,7 @@ TEST_CASE("what owners say to backups is checked too: rows beyond the end, array
   CHECK(backup.get("/livez").status == 200);
 }
 
-TEST_CASE("a killed owner: the backup goes on within two seconds, nothing acknowledged is lost, nothing counts twice") {
+TEST_CASE("the backup of a killed owner goes on within two seconds; no acknowledged push is lost, none counts twice") {
   Cluster cluster(4, {"host=h0", "host=h1", "host=h2", "host=h3"});
   cluster.make_group("g");
   auto const made =
@@ -311,7 +311,7 @@ TEST_CASE("a killed owner: the backup goes on within two seconds, nothing acknow
   CHECK(pulled(reader, "w") == Floats(1000, static_cast<float>(acknowledged)));
   CHECK(eventually([&] { return cluster.coordinator.get("/v1/parameters/w").json().at("state") == "ready"; }));
 
-  // And once more: the new backup has everything.
+  // Kills the owner again: the new backup has all pushes.
   auto const again = index_of(worker_with(cluster.coordinator.get("/v1/parameters/w").json(), "owner"));
   if (again != entry) {
     cluster.kill_worker(again);
@@ -319,7 +319,7 @@ TEST_CASE("a killed owner: the backup goes on within two seconds, nothing acknow
   }
 }
 
-TEST_CASE("a killed backup holds nobody up for long") {
+TEST_CASE("a killed backup delays a push by less than two seconds") {
   Cluster cluster(3);
   cluster.make_group("g");
   auto const made = make(cluster, "w", {{"shape", {10}}, {"replicas", 2}});
@@ -334,7 +334,7 @@ TEST_CASE("a killed backup holds nobody up for long") {
   CHECK(pulled(client, "w") == Floats(10, 2));
 }
 
-TEST_CASE("without replicas the death of an owner is an error with a name, and the rest goes on") {
+TEST_CASE("without replicas the death of an owner is an error that names it, and other parameters stay usable") {
   Cluster cluster(2);
   cluster.make_group("g");
   auto const made = make(cluster, "lost", {{"shape", {4}}});
@@ -349,7 +349,7 @@ TEST_CASE("without replicas the death of an owner is an error with a name, and t
   CHECK(client.push("other", bytes(Floats(4, 1))).status == 200);
 }
 
-TEST_CASE("a group without one of its workers: its shards move while pushes go on") {
+TEST_CASE("the shards of a worker that leaves the group move during pushes") {
   Cluster cluster(3);
   cluster.make_group("g");
   auto const made = make(cluster, "w", {{"shape", {3000}}, {"shards", 3}});

@@ -1,5 +1,5 @@
-// Members of a group that may shrink are killed and stopped during members' calls: the survivors are told which member
-// it was, go on without it by themselves, and take in its successor.
+// Members of a group that may shrink are killed and stopped during members' calls. The survivors learn the name of the
+// lost member, go on without it, and take in its successor.
 //
 //   CHORUS_KILLS=100 build/release/tests/test_e2e_recovery    measures: docs/explanation/testing.md
 #include <doctest/doctest.h>
@@ -42,8 +42,8 @@ bool stands(Cluster& cluster, std::size_t members) {
   return group.at("state") == "ready" && group.at("members").as_array().size() == members;
 }
 
-// What one survivor sees after the fault. A survivor between two of its calls while the others went on without the
-// victim is told nothing: its next call belongs to the later epoch, and `first_code` is empty.
+// Observations of one survivor after the fault. A survivor may have been between two calls while the others went on
+// without the victim. Its next call then belongs to the later epoch, and `first_code` is empty.
 struct Seen {
   std::string first_code;
   std::string first_body;
@@ -72,7 +72,7 @@ void call_until_well(Service const& worker, std::uint32_t old, Seen& seen) {
 void call_until_gone(Service const& worker) {
   try {
     while (worker.post("/v1/groups/g/all_reduce", call).status == 200) {}
-  } catch (std::runtime_error const&) {}  // no answer: the worker is gone
+  } catch (std::runtime_error const&) {}  // no answer: the worker has ended
 }
 
 struct Times {
@@ -107,7 +107,7 @@ void print(char const* fault, Times const& times) {
             << "; until it had the next result " << spread(times.well_ms) << std::endl;
 }
 
-// The group of four loses one member during calls; returns what the other three saw.
+// Takes one member from the group of four during calls. Returns what the other three saw.
 template <class Fault>
 std::vector<Seen> lose_one(Cluster& cluster, std::vector<Service*> const& members, std::size_t victim, Fault fault,
                            Clock::time_point& when) {
@@ -166,22 +166,23 @@ Times lose_many(int times, char const* what, std::vector<std::string> coordinato
     put_share(*members[victim]);
     REQUIRE(eventually([&] { return stands(cluster, 4); }));
   }
-  CHECK(told >= 2 * times);  // of the three survivors of each
+  CHECK(told >= 2 * times);  // at least two of the three survivors of each fault
   print(what, measured);
   return measured;
 }
 
 }  // namespace
 
-TEST_CASE("a killed member: all others are told who it was, and have the next result without it at once") {
+TEST_CASE("the survivors of a killed member learn its name, and get the next result without it at once") {
   auto const times = lose_many(wanted("CHORUS_KILLS", 6), "killed", {}, SIGKILL);
   CHECK(median(times.told_ms) < 100);
   CHECK(median(times.well_ms) < 200);
 }
 
-TEST_CASE("a stopped member is out when its lease has passed") {
+TEST_CASE("a stopped member leaves the group when its lease has ended") {
   auto const times = lose_many(wanted("CHORUS_STOPS", 2), "stopped", {"--lease-ms", "1000"}, SIGSTOP);
-  // A lease is renewed every third of its length, and checked ten times in it.
+  // A worker renews its lease every third of its length, and the coordinator checks leases ten times as often as their
+  // length.
   CHECK(median(times.told_ms) < 1500);
   CHECK(median(times.well_ms) < 1700);
 }

@@ -137,7 +137,8 @@ bool all_are_there(Service const& coordinator) {
 }  // namespace
 
 TEST_CASE(
-    "workers knock less and less at a coordinator that is overloaded, not all at once, and are back with the next") {
+    "workers try to join an overloaded coordinator less and less often, at different times, and all join its "
+    "successor") {
   HeldPort const port;
   auto coordinator = start_coordinator(port);
   Crowd crowd(coordinator->url);

@@ -1,4 +1,4 @@
-// A members' call whose client gets no answer, and its repetition: after a timeout, behind a proxy that cuts, on a
+// A members' call whose client loses the answer, and its repetition: after a timeout, behind a proxy that cuts, on a
 // connection that is reset. Two members hold 1 and 10, then 2 and 20, and no sum of both steps may occur.
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ using Values = std::vector<float>;
 enum class Loss { read_timeout, cut_by_proxy, reset_when_kept };
 constexpr std::array losses{Loss::read_timeout, Loss::cut_by_proxy, Loss::reset_when_kept};
 
-// How the client names its call, if at all.
+// How the client identifies its call, if at all.
 struct Naming {
   std::string body;
   std::string key;
@@ -51,7 +51,7 @@ struct Steps {
   }
   bool has_begun() { return first().get("/v1/groups/g").json().at("next_sequence") == 1; }
 
-  // The first member's client calls, gets no answer, and has gone when this returns.
+  // Makes the first member's client call and lose the answer. Returns when the client has gone.
   void call_and_lose(Loss loss, Naming const& naming) {
     auto const body = naming.body;
     std::string const fields = naming.key.empty() ? "" : "Idempotency-Key: " + naming.key + "\r\n";
@@ -97,7 +97,8 @@ struct Steps {
 
 }  // namespace
 
-TEST_CASE("who repeats a call without a name is told that the group is broken, and why; nobody gets a wrong sum") {
+TEST_CASE(
+    "a call that is repeated without a key fails with group_broken and the reason, and no member gets a wrong sum") {
   for (auto const loss : losses) {
     INFO("loss ", static_cast<int>(loss));
     Steps steps;
@@ -109,7 +110,7 @@ TEST_CASE("who repeats a call without a name is told that the group is broken, a
     CHECK(mentions(again.body, "its client has gone"));
     auto const other = steps.call(steps.second());
     INFO(other.body);
-    // The other member is told, or already had everything for the sum of this step.
+    // The other member fails with the reason, or already had all data for the sum of this step.
     bool const has_sum = other.status == 200;
     if (!has_sum) CHECK(other.status == 409);
     if (!has_sum) CHECK(mentions(other.body, "its client has gone"));
@@ -124,7 +125,7 @@ TEST_CASE("who repeats a call without a name is told that the group is broken, a
   }
 }
 
-TEST_CASE("who repeats a call under its key, or its sequence, has the sum of that step") {
+TEST_CASE("a call that is repeated under its key or its sequence gets the sum of its step") {
   for (auto const loss : losses)
     for (auto const& naming : {by_key, by_sequence}) {
       INFO("loss ", static_cast<int>(loss), " ", naming.body, naming.key);
@@ -141,7 +142,7 @@ TEST_CASE("who repeats a call under its key, or its sequence, has the sum of tha
       CHECK(again.json().at("sequence") == 0);
       CHECK(again.json().at("next_sequence") == 1);
       steps.check(11, 11);
-      // Also later; and the next step is the next call.
+      // A later repetition gets the same answer, and the next step is the next call.
       CHECK(steps.call(steps.first(), naming.body, headers_of(naming)).body == again.body);
       steps.put(2, 20);
       for (auto const& answer : steps.call_both()) CHECK(answer.status == 200);
@@ -149,7 +150,7 @@ TEST_CASE("who repeats a call under its key, or its sequence, has the sum of tha
     }
 }
 
-TEST_CASE("a call that succeeds after its client has gone, and a next one without a name: 11, and no 31") {
+TEST_CASE("a call that succeeds after its client has gone gives 11, and the next one without a key never 31") {
   for (auto const loss : losses) {
     INFO("loss ", static_cast<int>(loss));
     Steps steps;

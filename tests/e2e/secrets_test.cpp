@@ -1,5 +1,5 @@
-// Secrets appear only where they belong: all logs at the highest level, all pages, problems and files of a fleet that
-// was used and misused are searched.
+// Secrets appear only where they belong. Searches all logs at the highest level, and all pages, problems and files of a
+// fleet that was used and misused.
 #include <doctest/doctest.h>
 
 #include "tests/support/secure_fleet.hpp"

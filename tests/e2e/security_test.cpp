@@ -1,4 +1,4 @@
-// Only authorised callers get in: every route of both services, called with every kind of credentials, over TLS.
+// Only authorised callers are served: every route of both services, called with every kind of credentials, over TLS.
 #include <doctest/doctest.h>
 
 #include "tests/support/secure_fleet.hpp"
@@ -38,7 +38,7 @@ std::string filled(std::string const& pattern, std::map<std::string, std::string
   return path;
 }
 
-// A name for everything that could be damaged, and bodies with which a call would succeed.
+// A name for every object that a call could damage, and bodies with which a call would succeed.
 std::map<std::string, std::string> const existing{{"workers", "w1"},
                                                   {"groups", "g"},
                                                   {"tensors", "t"},
@@ -70,8 +70,8 @@ std::string with_incarnation(SecureFleet& fleet, std::string const& path) {
   return path + "?incarnation=" + std::string(worker.at("incarnation").as_string());
 }
 
-// The calls that other callers were refused do harm when allowed: calls all of them as an administrator, in an order in
-// which each still finds its object.
+// Checks that the refused calls would have done harm: makes all of them as an administrator, in an order in which each
+// still finds its object.
 void all_of_it_would_have_worked(SecureFleet& fleet) {
   auto const admin = fleet.badge("admin");
   auto const works = [&](Service const& service, std::string const& method, std::string const& path) {
@@ -103,7 +103,7 @@ void make_something_to_spoil(SecureFleet& fleet) {
   fleet.put(fleet.coordinator(), "/v1/parameters/p", R"({"group":"g","dtype":"f32","shape":[4]})");
 }
 
-// Everything that a call could change, without what changes with time.
+// Returns everything that a call could change, without values that change with time.
 std::string state_of(SecureFleet& fleet) {
   auto workers = json::parse(fleet.get(fleet.coordinator(), "/v1/workers"));
   for (auto& worker : workers.at("items").as_array()) worker.as_object().erase("heard_ms_ago");
@@ -130,7 +130,7 @@ bool contains(std::string const& text, std::string const& part) {
 
 }  // namespace
 
-TEST_CASE("every route refuses everybody whom it should, and nothing happens") {
+TEST_CASE("every route refuses callers without the right role, and a refused call changes nothing") {
   SecureFleet fleet(2);
   make_something_to_spoil(fleet);
   auto const expired = fleet.badge("admin", "1s");
@@ -201,7 +201,7 @@ TEST_CASE("every route refuses everybody whom it should, and nothing happens") {
   all_of_it_would_have_worked(fleet);
 }
 
-TEST_CASE("a fleet with tokens and certificates works, and its links are TLS") {
+TEST_CASE("a fleet with tokens and certificates works, and its links use TLS") {
   SecureFleet fleet(3);
   auto const user = fleet.badge("submit");
   for (std::size_t i = 0; i < fleet.size(); ++i) {
@@ -231,7 +231,7 @@ TEST_CASE("a fleet with tokens and certificates works, and its links are TLS") {
     CHECK(contains(metrics, "chorus_auth_enabled 1"));
     CHECK(contains(metrics, "chorus_tls_certificate_expiry_timestamp_seconds "));
   }
-  // One worker asks the others for a client.
+  // One worker asks the others on behalf of a client.
   fleet.put(fleet.coordinator(), "/v1/parameters/p",
             R"({"group":"g","dtype":"f32","shape":[6],"optimizer":{"name":"none"}})");
   std::string const value(24, '\0');
@@ -264,7 +264,7 @@ TEST_CASE("the audit has every change with the token's name, and no token is wri
   }
 }
 
-TEST_CASE("a worker cannot have another name than its certificate, and is not sent to strange addresses") {
+TEST_CASE("a worker cannot use a name outside its certificate, act for another worker, or probe unknown addresses") {
   SecureFleet fleet(1);
   auto service = fleet.badge("join");
   service.certificate = fleet.authority.issue("w7", {"w7.example"});
@@ -273,7 +273,7 @@ TEST_CASE("a worker cannot have another name than its certificate, and is not se
   CHECK(joined.status == 403);
   CHECK(contains(joined.body, "the certificate is for w7.example, and the worker advertises 127.0.0.1"));
 
-  // A worker cannot act for another one either.
+  // A worker cannot act for another worker either.
   auto const own_lease = with_incarnation(fleet, "/v1/workers/w0/lease");
   auto const incarnation = own_lease.substr(own_lease.rfind('=') + 1);
   auto const of_w0 = [&](std::string const& method, std::string const& path) {
@@ -298,7 +298,7 @@ TEST_CASE("a worker cannot have another name than its certificate, and is not se
   CHECK(contains(refused.output, "is for other.example, and others are told to call 127.0.0.1"));
 }
 
-TEST_CASE("an address that others reach is refused without authentication, unless that is wanted") {
+TEST_CASE("an address that other hosts reach is refused without authentication, unless a flag allows it") {
   for (auto const* service : {"chorus-coordinator", "chorus-worker"}) {
     CAPTURE(service);
     auto const refused = run({binary(service), "--host", "0.0.0.0", "--port", "0"});
@@ -315,7 +315,7 @@ TEST_CASE("an address that others reach is refused without authentication, unles
   }
 }
 
-TEST_CASE("the status page shows nothing to those who have no token") {
+TEST_CASE("the status page shows no data without a token") {
   SecureFleet fleet(1);
   auto stranger = fleet.badge("read");
   CHECK(contains(call(fleet.coordinator().url, "GET", "/", stranger).body, "w0"));

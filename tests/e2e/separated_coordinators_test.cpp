@@ -1,4 +1,4 @@
-// Coordinators, etcd and workers on hosts of their own, between which a network drops everything silently.
+// Coordinators, etcd and workers on separate hosts, with a network between them that silently drops packets.
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -45,7 +45,7 @@ class SeparatedFleet {
   [[nodiscard]] std::size_t leader() const { return leads(0) ? 0 : 1; }
   Service& at(std::size_t i) { return *coordinators_.at(i); }
 
-  // The state of a launch, or the code of its problem.
+  // Returns the state of a launch, or the code of its problem.
   std::string launch(std::size_t by, int timeout_ms = 5000) {
     auto const answer = at(by).post("/v1/collectives?wait=20s",
                                     R"({"group":"g","tensor":"x","timeout_ms":)" + std::to_string(timeout_ms) + "}");
@@ -59,7 +59,7 @@ class SeparatedFleet {
   [[nodiscard]] std::int64_t epoch(std::size_t by) {
     return at(by).get("/v1/groups/g").json().at("epoch").to_number<std::int64_t>();
   }
-  // A members' call, without a coordinator.
+  // Makes a members' call. True if it succeeds.
   [[nodiscard]] bool members_call() const {
     std::vector<int> statuses(workers_.size());
     std::vector<std::thread> calls;
@@ -89,14 +89,14 @@ bool is_skipped(NetworkHosts const& hosts) {
 
 }  // namespace
 
-TEST_CASE("a leader that is cut off from etcd, and not from workers, ends before the other one leads") {
+TEST_CASE("a leader that is cut off from etcd, but not from workers, ends before the other coordinator leads") {
   NetworkHosts hosts(3);
   if (is_skipped(hosts)) return;
   SeparatedFleet fleet(hosts);
   auto const former = fleet.leader();
   REQUIRE(fleet.launch(former) == "succeeded");
   hosts.cut(former, hosts.own_address());
-  // The test cannot see its end through the cut address.
+  // The test cannot reach the former leader's address through the cut, and asks its process.
   CHECK(eventually([&] { return fleet.leads(1 - former); }, 20s));
   CHECK(fleet.at(former).process.wait() == 1);
   CHECK(fleet.launches_again(1 - former));
@@ -105,7 +105,7 @@ TEST_CASE("a leader that is cut off from etcd, and not from workers, ends before
   REQUIRE(hosts.missing().empty());
 }
 
-TEST_CASE("a leader that is cut off from workers, and not from etcd, goes on leading and gives nobody up") {
+TEST_CASE("a leader that is cut off from workers, but not from etcd, goes on leading and loses no worker") {
   NetworkHosts hosts(3);
   if (is_skipped(hosts)) return;
   SeparatedFleet fleet(hosts);
@@ -115,7 +115,8 @@ TEST_CASE("a leader that is cut off from workers, and not from etcd, goes on lea
   hosts.cut(leader, hosts.address(SeparatedFleet::workers_host));
   CHECK(fleet.launch(leader, 3000) != "succeeded");
   CHECK(fleet.members_call());
-  // Longer than the workers' lease of 2 s: the leader is the one that hears no worker.
+  // The launches take longer than the workers' lease of 2 s. The leader hears no worker at all, and therefore loses
+  // none.
   CHECK(fleet.launch(leader, 3000) != "succeeded");
   CHECK(fleet.version() == version);
   CHECK(fleet.leads(leader));

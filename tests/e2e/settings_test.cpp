@@ -63,7 +63,7 @@ class Upgraded {
 
 }  // namespace
 
-TEST_CASE("a coordinator that is started again with a shorter lease keeps its workers, which learn it") {
+TEST_CASE("a coordinator that restarts with a shorter lease keeps its workers, which learn the new lease") {
   Upgraded cluster(2, {"--lease-ms", "12000"});
   auto const epoch = cluster.coordinator().get("/v1/groups/g").json().at("epoch");
   cluster.restart({"--lease-ms", "2000"});
@@ -75,7 +75,7 @@ TEST_CASE("a coordinator that is started again with a shorter lease keeps its wo
   CHECK(group.at("epoch") == epoch);
 }
 
-TEST_CASE("a longer lease is known to the life after, also to one that promises less again") {
+TEST_CASE("a longer lease holds over two restarts, even if the next coordinator promises a shorter one") {
   Upgraded cluster(1, {"--lease-ms", "2000"});
   cluster.restart({"--lease-ms", "20000"});
   CHECK(cluster.lease_of("w0") == 20000);
@@ -84,7 +84,7 @@ TEST_CASE("a longer lease is known to the life after, also to one that promises 
   CHECK_FALSE(cluster.lost_somebody());
 }
 
-TEST_CASE("a worker that may drain for longer than a coordinator waits hands its shards over all the same") {
+TEST_CASE("a worker whose drain timeout exceeds the coordinator's longest wait still hands its shards over") {
   Cluster cluster(0);
   cluster.add_worker("w0", "", {"--drain-ms", "1200000"});
   cluster.make_group("g");
@@ -99,7 +99,7 @@ TEST_CASE("a worker that may drain for longer than a coordinator waits hands its
   CHECK(parameter.at("endpoints").at(0).at("worker") == "w1");
 }
 
-TEST_CASE("of two workers one of which wants checksums and one has none, a collective is refused by both names") {
+TEST_CASE("a collective of one worker with checksums and one without is refused with both names") {
   Cluster cluster(0);
   cluster.add_worker("w0", "host=h0", {"--shm", "off", "--link-checksum", "on"});
   cluster.add_worker("w1", "host=h1", {"--shm", "off", "--link-checksum", "off"});
@@ -113,7 +113,7 @@ TEST_CASE("of two workers one of which wants checksums and one has none, a colle
   CHECK(refused.at("state") == "failed");
   auto const error = boost::json::serialize(refused.at("error"));
   for (auto const* said : {"w0", "w1", "--link-checksum"}) CHECK_MESSAGE(error.find(said) != std::string::npos, error);
-  // Through auto, which accepts either.
+  // The default, auto, accepts both kinds of peers.
   cluster.worker(1).process.signal(SIGTERM);
   CHECK(cluster.worker(1).process.wait(20s) == 0);
   cluster.add_worker("w1", "host=h1", {"--shm", "off"});

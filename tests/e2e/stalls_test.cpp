@@ -38,12 +38,12 @@ Said chorus_says(Service const& coordinator, std::vector<std::string> arguments)
   return {process.wait(), std::move(text)};
 }
 
-// In small segments the tensor takes long enough for a stop in the middle; it is no larger, because the other ranks go
+// Small segments make the tensor take long enough for a stop in the middle. It is no larger, because the other ranks go
 // on for a while, a second on a busy machine, until all of them wait for the stopped one.
 std::string a_tensor() { return std::string(std::size_t{64} << 20, '\1'); }
 
-// Four workers, of which w2 will be stopped. 5 s later it is lost, and the run over: the coordinator, which checks
-// twice a second and waits half a second for answers, must report before, also on a busy machine.
+// Four workers, of which the test stops w2. 5 s later w2 is lost, and the run is over. The coordinator checks twice a
+// second and waits half a second for answers, and must report before, also on a busy machine.
 struct Fleet {
   explicit Fleet(std::string const& stall_ms)
       : coordinator("coordinator",
@@ -80,7 +80,7 @@ struct Fleet {
 
 }  // namespace
 
-TEST_CASE("a worker that is stopped in the middle of a collective is named everywhere") {
+TEST_CASE("a worker that is stopped during a collective is named by record, log, events, metric and doctor") {
   Fleet fleet("1000");
   auto const bytes = a_tensor();
   for (auto& worker : fleet.workers)
@@ -112,7 +112,7 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   auto const shown = json::serialize(record);
   INFO(shown);
   REQUIRE(named);
-  // The doctor reads the record first, and then waits for w2 in vain, for longer than the run lives.
+  // The doctor reads the record first, and then waits for w2 in vain, for longer than the run lasts.
   auto asked = std::async(std::launch::async,
                           [&coordinator = fleet.coordinator] { return chorus_says(coordinator, {"doctor"}); });
   auto const top = json::parse(chorus_says(fleet.coordinator, {"top", "--count", "1"}).text);
@@ -161,7 +161,7 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   std::string logs;
   for (auto const* worker : {"w0", "w1", "w3"}) logs += fleet.log(worker);
   CHECK(mentions(logs, R"("event":"run.stalled")"));
-  // The trace of the launch was passed on: workers' logs and flights have it too.
+  // The trace of the launch was passed on: the workers' logs and flight recorders have it, too.
   auto const failed_at = logs.find(R"("event":"run.ended")");
   REQUIRE(failed_at != std::string::npos);
   auto const of_run = json::parse(
@@ -174,7 +174,7 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   CHECK(mentions(json::serialize(flight), "4bf92f3577b34da6a3ce929d0e0e4736"));
 }
 
-TEST_CASE("one that goes on after a pause succeeds, and nothing is left of the stall but events") {
+TEST_CASE("a stopped worker that goes on lets the collective succeed, and only events remember the stall") {
   Fleet fleet("500");
   auto const bytes = a_tensor();
   for (auto& worker : fleet.workers)
@@ -196,7 +196,7 @@ TEST_CASE("one that goes on after a pause succeeds, and nothing is left of the s
   CHECK(ended.at("state") == "succeeded");
   CHECK_FALSE(ended.as_object().contains("stalled"));
 
-  // The work of every rank on one clock, which processes of one machine share.
+  // The work of every rank on one clock, which the processes of one machine share.
   auto const answer = chorus_says(fleet.coordinator, {"trace", "c"});
   CHECK(answer.status == 0);
   auto const trace = json::parse(answer.text);

@@ -24,11 +24,11 @@ bool within(std::chrono::milliseconds patience, std::function<bool()> const& con
 
 }  // namespace
 
-TEST_CASE("a worker that is killed while nothing runs is named at once, however long its lease") {
+TEST_CASE("a worker that is killed while idle is named at once, however long its lease is") {
   Cluster cluster(3, {}, {"--lease-ms", "6000"});
   cluster.make_group("g");
   CHECK(verdict(cluster, "level") == "green");
-  // A renewal reports the connections: the first comes after a third of the lease.
+  // A renewal reports the connections; the first renewal comes after a third of the lease.
   CHECK(within(5s, [&] {
     auto const route =
         R"(chorus_http_request_duration_seconds_count{code_class="2xx",method="PUT",route="/v1/workers/{id}/lease")";
@@ -39,7 +39,7 @@ TEST_CASE("a worker that is killed while nothing runs is named at once, however 
   CHECK(verdict(cluster, "text").find("2 of 3 workers ready; waiting for w1, last heard ") == 0);
 }
 
-TEST_CASE("the demonstration adds up, again and again, and its traffic is seen") {
+TEST_CASE("the demonstration gives the right sums repeatedly, and its traffic is shown") {
   Cluster cluster(3);
   for (int turn = 1; turn <= 2; ++turn) {
     auto const launched = cluster.coordinator.post("/v1/demo", R"({"elements":100000})");

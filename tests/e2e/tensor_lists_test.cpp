@@ -1,4 +1,4 @@
-// Many tensors in one call; and the memory that a worker needs for its tensors while they are reduced.
+// Many tensors in one call, and the memory that a worker needs for its tensors during a reduction.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -33,7 +33,7 @@ std::string all_names() {
   return list + "]}";
 }
 
-// Each member's client calls its own worker, all concurrently.
+// Makes the call of each member at its own worker, all concurrently.
 void all_reduce_on_all(Cluster& cluster, std::string const& body) {
   std::vector<Answer> answers(cluster.size());
   {
@@ -46,7 +46,7 @@ void all_reduce_on_all(Cluster& cluster, std::string const& body) {
   for (auto const& answer : answers) REQUIRE_MESSAGE(answer.status == 200, answer.body);
 }
 
-// A sanitizer uses memory of its own, and keeps freed memory.
+// Skips sanitizers, which use memory of their own and keep freed memory.
 void check_memory(Service& worker, std::uint64_t tensor_bytes) {
   auto const peak_bytes = size_of(worker.process).peak_kib * 1024;
   CAPTURE(peak_bytes / mib);
@@ -55,7 +55,7 @@ void check_memory(Service& worker, std::uint64_t tensor_bytes) {
 
 }  // namespace
 
-TEST_CASE("a worker needs a long list's tensors twice and 64 MiB, in whatever sizes they come") {
+TEST_CASE("a worker needs twice the memory of a long list of tensors and 64 MiB, whatever their sizes") {
   Cluster cluster(0);
   for (auto const* id : {"a", "b"}) cluster.add_worker(id, "host=h0", {"--shm", "off"});
   cluster.make_group("g");
@@ -73,7 +73,7 @@ namespace {
 
 constexpr std::uint64_t half_vector_bytes = 128 * mib;
 
-// Workers without shared memory, each with "grad", 1 everywhere.
+// Workers without shared memory, each with a tensor "grad" of ones in f16.
 struct Halves {
   Halves() : cluster(0) {
     for (auto const* id : {"a", "b", "c"}) cluster.add_worker(id, "host=h0", {"--shm", "off"});
@@ -93,14 +93,14 @@ struct Halves {
 
 }  // namespace
 
-TEST_CASE("a worker needs a long vector of f16 twice and 64 MiB, by the plan that auto takes") {
+TEST_CASE("a worker needs twice the memory of a long f16 vector and 64 MiB, by the plan that auto takes") {
   Halves halves;
   for (int run = 0; run < 3; ++run)  // what is learned from one run must not change the plan
     REQUIRE(halves.cluster.run({{"group", "g"}, {"tensor", "grad"}}).at("state") == "succeeded");
   halves.check_memory_and_sum();
 }
 
-TEST_CASE("and by plans in which sums of all of it wait for contributions, in worker order or not") {
+TEST_CASE("a worker needs twice the memory of a long f16 vector and 64 MiB, by plans with whole partial sums") {
   Halves halves;
   for (auto const* algorithm : {"mesh", "centralized", "double_tree"}) {
     boost::json::object request{{"group", "g"}, {"tensor", "grad"}, {"algorithm", algorithm}};
@@ -110,13 +110,13 @@ TEST_CASE("and by plans in which sums of all of it wait for contributions, in wo
   halves.check_memory_and_sum();
 }
 
-TEST_CASE("and so in calls among members, which choose by the group's table") {
+TEST_CASE("a worker needs twice the memory of a long f16 vector and 64 MiB, in members' calls") {
   Halves halves;
   for (int call = 0; call < 3; ++call) all_reduce_on_all(halves.cluster, R"({"tensor":"grad"})");
   halves.check_memory_and_sum();
 }
 
-TEST_CASE("only the root of a gather needs memory for what it gathers") {
+TEST_CASE("in a gather only the root needs memory for the result") {
   Cluster cluster(0);
   constexpr std::uint64_t block_bytes = 32 * mib;
   for (auto const* id : {"a", "b", "c", "d", "e", "f", "g", "h"}) cluster.add_worker(id, "host=h0", {"--shm", "off"});

@@ -1,4 +1,4 @@
-// `chorus tensors` against real workers: files in, files out, and all errors in between.
+// `chorus tensors` against real workers: files are sent and received, and all errors on the way.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -60,7 +60,7 @@ struct FarWorker {
 
 }  // namespace
 
-TEST_CASE("a .npy file on two workers is summed, and the sum comes back as one, bit for bit") {
+TEST_CASE("a .npy file on two workers is summed, and the sum is written as a .npy file, bit for bit") {
   Cluster cluster(2);
   cluster.make_group("g");
   ScratchDirectory directory;
@@ -88,7 +88,7 @@ TEST_CASE("a .npy file on two workers is summed, and the sum comes back as one, 
   CHECK(has(again, "grad/0 on w1: removed\n"));
 }
 
-TEST_CASE("raw files of any dtype and shape, none at all and more than a range, come back as they went") {
+TEST_CASE("raw files of any dtype and shape, empty or longer than a range, come back unchanged") {
   Cluster cluster(1);
   ScratchDirectory directory;
   auto const there_and_back = [&](std::string const& content, std::vector<std::string> const& description) {
@@ -107,7 +107,7 @@ TEST_CASE("raw files of any dtype and shape, none at all and more than a range, 
   CHECK(there_and_back(large, {"--dtype", "i16"}));
 }
 
-TEST_CASE("what a worker refuses is told before it was sent, and nothing more is tried") {
+TEST_CASE("a tensor that a worker refuses is reported before it is sent, and not tried again") {
   Cluster cluster(0);
   auto& small = cluster.add_worker("small", "host=h0", {"--tensor-limit-bytes", "1048576"});
   auto& other = cluster.add_worker("other", "host=h1");
@@ -127,7 +127,7 @@ TEST_CASE("what a worker refuses is told before it was sent, and nothing more is
             "there is no worker 'othr'; did you mean 'other'? (unknown_worker)"));
 }
 
-TEST_CASE("a worker that nobody reaches is named, and is not taken for the coordinator") {
+TEST_CASE("an unreachable worker is named, and not taken for the coordinator") {
   Cluster cluster(2);
   ScratchDirectory directory;
   write_file(directory / "x", "12345");
@@ -143,7 +143,7 @@ TEST_CASE("a worker that nobody reaches is named, and is not taken for the coord
   }
 }
 
-TEST_CASE("somebody at a terminal sees how far a file is") {
+TEST_CASE("a terminal shows the progress of a file") {
   Cluster cluster(0);
   FarWorker far(cluster);
   ScratchDirectory directory;
@@ -162,7 +162,7 @@ TEST_CASE("somebody at a terminal sees how far a file is") {
   CHECK(terminal.screen().text().find("left") == std::string::npos);
 }
 
-TEST_CASE("a tensor that changes after it was looked at is not written") {
+TEST_CASE("a tensor that changes after its version was read is not written") {
   Cluster cluster(0);
   FarWorker far(cluster);
   ScratchDirectory directory;
@@ -177,7 +177,7 @@ TEST_CASE("a tensor that changes after it was looked at is not written") {
   CHECK(std::filesystem::is_empty(directory / ""));
 }
 
-TEST_CASE("who is interrupted leaves no file behind, and ends as the signal would have ended it") {
+TEST_CASE("an interrupted command leaves no file behind, and ends by the signal") {
   Cluster cluster(0);
   FarWorker far(cluster);
   ScratchDirectory directory;
@@ -194,7 +194,7 @@ TEST_CASE("who is interrupted leaves no file behind, and ends as the signal woul
   }
 }
 
-TEST_CASE("files go over TLS to whoever shows a token of the right role, and to nobody else") {
+TEST_CASE("files go over TLS with a token of the right role, and are refused with any other") {
   SecureFleet fleet(1);
   ScratchDirectory directory;
   write_file(directory / "x", std::string(9 << 20, 'x'));

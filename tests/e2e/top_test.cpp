@@ -32,7 +32,7 @@ bool is_restored(Terminal& terminal) {
 
 }  // namespace
 
-TEST_CASE("top fills the screen from its first line to its last, and follows when that becomes smaller and larger") {
+TEST_CASE("top fills the screen from its first line to its last, and follows a change of the screen's size") {
   Service const coordinator("coordinator", {binary("chorus-coordinator"), "--port", "0", "--lease-ms", "600000"});
   join_many(coordinator, 60);
   Terminal terminal(top_of(coordinator.url), 80, 24);
@@ -58,7 +58,7 @@ TEST_CASE("top fills the screen from its first line to its last, and follows whe
   CHECK(is_restored(terminal));
 }
 
-TEST_CASE("whoever ends top finds the terminal as it was") {
+TEST_CASE("the end of top restores the terminal") {
   Cluster cluster(1);
   for (auto const* how : {"q", "\x03", "SIGTERM", "SIGHUP"}) {
     CAPTURE(how);
@@ -76,7 +76,7 @@ TEST_CASE("whoever ends top finds the terminal as it was") {
   }
 }
 
-TEST_CASE("a coordinator that goes away is said to be gone, and followed again when it is back") {
+TEST_CASE("top reports a coordinator that has ended, and follows it again when it is back") {
   Cluster cluster(1);
   Terminal terminal(top_of(cluster.coordinator.url), 80, 24);
   REQUIRE(terminal.shows("1 of 1 worker ready"));

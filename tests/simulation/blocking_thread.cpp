@@ -5,7 +5,7 @@
 
 namespace chorus::simulation {
 
-// Without a timer or a socket the executor would wait on a condition, and not in epoll_wait.
+// An executor without timer and socket would wait on a condition variable instead of in epoll_wait.
 BlockingThread::BlockingThread() : work_(io_.get_executor()), timer_(io_), thread_([this] { run(); }) {}
 
 BlockingThread::~BlockingThread() {

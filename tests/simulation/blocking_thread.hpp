@@ -1,7 +1,7 @@
-// The thread of a host on which calls block, as the journal's thread waits for a store. Virtual time goes on while it
+// A thread of a host for calls that block, such as those of the journal's thread. Virtual time goes on while the thread
 // waits.
 //
-// It and the machine's thread take turns: one of them runs at a time, so that a seed replays.
+// This thread and the machine's thread take turns: only one of them runs at a time, so that a seed replays.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -21,18 +21,18 @@ using TimePoint = std::chrono::steady_clock::time_point;
 class BlockingThread {
  public:
   BlockingThread();
-  ~BlockingThread();  // once is_idle()
+  ~BlockingThread();  // call only if is_idle()
   BlockingThread(BlockingThread const&) = delete;
   BlockingThread& operator=(BlockingThread const&) = delete;
 
-  // Runs what it is given on this thread, one after the other.
+  // Executor of this thread. Work runs in the order of its submission.
   [[nodiscard]] boost::asio::any_io_executor executor() { return io_.get_executor(); }
 
-  // Called by the machine: returns when this thread waits, or has nothing to do.
+  // Called by the machine: returns when this thread waits or has no work.
   void go_on();
-  // The time until which it waits.
+  // Returns the time until which this thread waits.
   [[nodiscard]] TimePoint wake() const { return wake_; }
-  // Called by the machine: goes on, and tells if everything that it was given has ended.
+  // Called by the machine: lets this thread run, and returns true if all its work has ended.
   [[nodiscard]] bool is_idle();
 
   // True on this thread.

@@ -1,8 +1,9 @@
-// Whole clusters live and are tried, each from one number: see life.hpp. A seed that fails is printed, and fails again:
+// Simulates clusters with one coordinator and faults, each from one seed: see life.hpp. A failing seed is printed, and
+// fails again:
 //
-//   CHORUS_SEEDS=100000 build/release/tests/test_cluster_simulation    that many; for ever with 0
-//   CHORUS_SIMULATION_SECONDS=120 build/release/tests/test_cluster_simulation    as many as there is time for
-//   CHORUS_SEED=4711 build/release/tests/test_cluster_simulation       this one alone, with the logs of everybody
+//   CHORUS_SEEDS=100000 build/release/tests/test_cluster_simulation    so many seeds; 0: without end
+//   CHORUS_SIMULATION_SECONDS=120 build/release/tests/test_cluster_simulation    as many as the time allows
+//   CHORUS_SEED=4711 build/release/tests/test_cluster_simulation       this seed alone, with the logs of all services
 #include <doctest/doctest.h>
 
 #include "tests/simulation/seeds.hpp"
@@ -15,6 +16,6 @@ std::size_t one(std::uint64_t /*seed*/) { return 1; }
 
 }  // namespace
 
-TEST_CASE("whatever happens to a cluster, everything ends, sums are right everywhere or nowhere, and it recovers") {
+TEST_CASE("under any faults, everything ends, sums are right on all ranks or on none, and the cluster recovers") {
   static_cast<void>(live_from_seeds(40, one));
 }

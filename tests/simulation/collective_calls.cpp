@@ -1,4 +1,4 @@
-// The collectives that the client launches at the coordinator, and what has to be true of their ends.
+// The collectives that the client launches at the coordinator, and the checks of their results.
 #include <array>
 #include <boost/json/serialize.hpp>
 #include <charconv>
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration time_until_its_end = 90s;
 
-// 0: of a tensor that is not there.
+// 0 if the tensor does not exist.
 std::uint64_t version_in(std::string const& text) {
   std::uint64_t version = 0;
   std::from_chars(text.data(), text.data() + text.size(), version);
@@ -23,7 +23,8 @@ std::uint64_t version_in(std::string const& text) {
 
 }  // namespace
 
-// Asks until the collective has ended: nobody launches it twice, whatever became of the answers.
+// Repeats the request until the collective has ended. The coordinator must not launch it twice, even if answers are
+// lost.
 awaitable<bool> Life::launch(std::string id, bool must_succeed) {
   static constexpr std::array algorithms{"auto", "ring",        "tree",       "halving_doubling", "recursive_doubling",
                                          "mesh", "centralized", "double_tree"};
@@ -48,7 +49,7 @@ awaitable<bool> Life::launch(std::string id, bool must_succeed) {
       co_await check_nothing_moved(answer.json);
       co_return false;
     }
-    // Refused before anything was launched.
+    // The request was refused before any worker was told.
     if (answer.status >= 400 && answer.status < 500) co_return false;
     if (etcd_ && etcd_->leader().empty()) co_await call_without_coordinator();
     co_await pause(50ms);
@@ -57,7 +58,7 @@ awaitable<bool> Life::launch(std::string id, bool must_succeed) {
   co_return false;
 }
 
-// Every rank that still lives has the sum of exactly the ranks of the record.
+// Checks that every living rank has the sum of exactly the ranks in the record.
 awaitable<void> Life::check_result(json::value record) {
   auto const& ranks = record.at("ranks").as_array();
   float sum = 0;
@@ -82,7 +83,7 @@ awaitable<void> Life::check_result(json::value record) {
   }
 }
 
-// Unless a member was lost while the others committed, which the problem says.
+// Checks that no tensor has changed, unless the problem says that a member was lost during the commit.
 awaitable<void> Life::check_nothing_moved(json::value record) {
   auto const text = json::serialize(record.at("error"));
   auto const was_committing = text.find("commit") != std::string::npos;
@@ -95,7 +96,7 @@ awaitable<void> Life::check_nothing_moved(json::value record) {
     if (version != seats_[i].y_version && !was_committing)
       broken("w" + std::to_string(i) + " moved to version " + tensor.version + " by a collective that failed: " + text);
     seats_[i].y_version = version;
-    seats_[i].is_y_known = !was_committing;  // a member that was cut off may hear of it later
+    seats_[i].is_y_known = !was_committing;  // a member that was cut off may commit later
   }
 }
 

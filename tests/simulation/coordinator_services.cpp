@@ -90,7 +90,7 @@ class WithEtcd final : public CoordinatorService {
   coordinator::Leading leading_;
   std::function<void()> const ended_;
   asio::cancellation_signal cancel_;
-  bool leads_ = false;  // lead() has not ended
+  bool leads_ = false;  // lead() is running
   bool hands_over_ = false;
   bool is_stopping_ = false;
   http::Condition changed_;

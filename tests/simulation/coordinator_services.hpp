@@ -1,4 +1,4 @@
-// What runs in the process of a coordinator: one with a journal in a file, or one of several on etcd.
+// The service in a coordinator's process: a coordinator with a journal in a file, or one of several on etcd.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -15,17 +15,17 @@
 
 namespace chorus::simulation {
 
-// On its host's executor.
+// Owned by a Process of Life; runs on its host's executor.
 class CoordinatorService {
  public:
   CoordinatorService() = default;
-  virtual ~CoordinatorService() = default;  // after stop()
+  virtual ~CoordinatorService() = default;  // call after stop()
   CoordinatorService(CoordinatorService const&) = delete;
   CoordinatorService& operator=(CoordinatorService const&) = delete;
 
-  // Ends what runs in the process, which reaches nobody any more.
+  // Ends the service of a killed process, which can reach no other host.
   virtual boost::asio::awaitable<void> stop(TimePoint until) = 0;
-  // As SIGTERM: the process ends afterwards.
+  // Does what SIGTERM does; the process ends afterwards.
   virtual boost::asio::awaitable<void> hand_over(TimePoint until) = 0;
 };
 
@@ -36,9 +36,9 @@ struct CoordinatorOf {
   std::shared_ptr<spdlog::logger> log;
 };
 
-// Both are called inside Machine::run_as(). Errors: as Coordinator::start() and Leading::start().
+// Call both inside Machine::run_as(). Errors: as Coordinator::start() and Leading::start().
 Result<std::unique_ptr<CoordinatorService>> start_with_journal(CoordinatorOf process, std::string const& path);
-// `ended` is called when it ends its process by itself.
+// `ended` is called when the service ends its process by itself.
 Result<std::unique_ptr<CoordinatorService>> start_with_etcd(CoordinatorOf process, std::vector<std::string> endpoints,
                                                             std::function<void()> ended);
 

@@ -1,4 +1,5 @@
-// What a modelled etcd keeps: keys with their versions, and leases. Its members share it; its owner says the time.
+// The state of a modelled etcd: keys with their versions, and leases. The members share it, and the caller gives the
+// time.
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,7 @@ class EtcdKeys {
   };
   struct Put {
     std::string key, value;
-    std::int64_t lease = 0;  // 0: none
+    std::int64_t lease = 0;  // 0: no lease
   };
   struct Erase {
     std::string first, end;  // [first, end)
@@ -37,26 +38,26 @@ class EtcdKeys {
   [[nodiscard]] std::int64_t compacted() const { return compacted_; }
   [[nodiscard]] std::uint64_t bytes() const;
 
-  // Pairs of the keys in [first, end), of `first` alone if `end` is empty, as of a revision that is not compacted; 0:
-  // as of now.
+  // Returns the pairs of the keys in [first, end), or of `first` alone if `end` is empty. `revision`: a revision that
+  // is not compacted; 0: the present one.
   [[nodiscard]] std::vector<Pair> range(std::string const& first, std::string const& end,
                                         std::int64_t revision = 0) const;
   [[nodiscard]] std::optional<Pair> get(std::string const& key) const;
 
-  // Does all operations as one revision if all comparisons hold. The leases exist.
+  // Does all operations as one revision if all comparisons hold. The leases must exist.
   bool commit(std::vector<Compare> const& compares, std::vector<Operation> const& operations);
-  // Forgets what was replaced up to a revision.
+  // Drops the versions that were replaced up to this revision.
   void compact(std::int64_t revision);
 
   std::int64_t grant(std::chrono::seconds ttl, TimePoint now);
-  // The time that the lease has; nothing if it has ended.
+  // Returns the remaining time of the lease; nothing if it has ended.
   std::optional<std::chrono::seconds> keep_alive(std::int64_t lease, TimePoint now);
   [[nodiscard]] bool has_lease(std::int64_t lease) const { return leases_.contains(lease); }
-  // Deletes the keys that hang on it.
+  // Deletes the keys that are bound to the lease.
   bool revoke(std::int64_t lease);
   // Revokes the leases that have ended.
   void expire(TimePoint now);
-  // Gives each lease its full time, as a new leader of etcd does.
+  // Gives each lease its full time, as a newly elected leader of etcd does.
   void extend_leases(TimePoint now);
 
  private:

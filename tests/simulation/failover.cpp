@@ -1,4 +1,4 @@
-// Several coordinators on a modelled etcd: how they start and end, and what happens to the leader and to etcd.
+// The part of Life for several coordinators on a modelled etcd: starts, ends, and faults of the leader and of etcd.
 #include <boost/asio/co_spawn.hpp>
 #include <charconv>
 
@@ -23,7 +23,7 @@ std::vector<std::string> Life::etcd_urls() const {
   return urls;
 }
 
-// A member that starts finds everything, and gives leases their full time.
+// A starting member has all keys, and gives leases their full time.
 void Life::start_etcd(std::size_t index) {
   auto const process = std::make_shared<EtcdProcess>("etcd" + std::to_string(index));
   machine_.add(process->host);
@@ -38,7 +38,7 @@ void Life::start_etcd(std::size_t index) {
 
 void Life::kill_etcd(std::size_t index) { reap(std::exchange(etcd_members_[index], nullptr)); }
 
-// Index of the coordinator whose term it is by etcd, if its process lives.
+// Returns the index of the coordinator that leads according to etcd, if its process lives.
 std::optional<std::size_t> Life::leader() const {
   auto const url = etcd_->leader();
   auto const colon = url.rfind(':');
@@ -50,7 +50,7 @@ std::optional<std::size_t> Life::leader() const {
   return index < coordinators_.size() && coordinators_[index] ? std::optional(index) : std::nullopt;
 }
 
-// Its supervisor starts it again.
+// Starts a coordinator that has ended by itself again, as a supervisor does.
 void Life::coordinator_ended(std::size_t index, CoordinatorProcess const* process) {
   if (goes_home_ || coordinators_[index].get() != process) return;
   kill_coordinator(index);
@@ -79,7 +79,7 @@ void Life::hand_over(std::size_t index) {
   });
 }
 
-// All of it, or one member.
+// Stops or kills all members of etcd, or one.
 void Life::harm_etcd(TimePoint until) {
   bool const is_stopped = one_in(2);
   auto const only = one_in(2) ? std::optional(below(etcd_members_.size())) : std::nullopt;
@@ -96,7 +96,7 @@ void Life::harm_etcd(TimePoint until) {
   }
 }
 
-// The connections to etcd are cut when the next write was done: nobody hears its answer.
+// Cuts the connections to etcd when the next write of rows is done, so that its answer is lost.
 void Life::silence_next_write() {
   if (faults_are_over_) return;
   etcd_->next_write = [this] {

@@ -1,5 +1,5 @@
-// Clusters with two or three coordinators on a modelled etcd: leaders are killed, stopped, cut off and handed over
-// from, and etcd goes away. The environment says which lives, as for cluster_simulation_test.cpp:
+// Simulates clusters with two or three coordinators on a modelled etcd: leaders are killed, stopped, cut off or told to
+// hand over, and etcd fails. The environment chooses the seeds as for cluster_simulation_test.cpp:
 //
 //   CHORUS_SEEDS=3000 build/release/tests/test_failover_simulation
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ std::size_t two_or_three(std::uint64_t seed) { return 2 + seed % 2; }
 
 }  // namespace
 
-TEST_CASE("whatever happens to leaders and to etcd, nothing that was promised is lost, and one coordinator leads") {
+TEST_CASE("under faults of leaders and of etcd, no promise is broken, and one coordinator leads") {
   auto const total = live_from_seeds(seeds, two_or_three);
   CHECK(total.terms > 0);
 }

@@ -1,5 +1,5 @@
-// What happens to a cluster: which harm is done when, for how long, and that all of it ends. Leases are of two seconds.
-// Harm lasts up to six, and up to twelve where all workers are silent at once: the coordinator waits four leases then.
+// The faults of a simulated cluster: kinds, times and ends. Leases have two seconds. A fault lasts up to six seconds,
+// and up to twelve if all workers are silent at once, because the coordinator then waits four leases.
 #include "tests/simulation/life.hpp"
 
 namespace chorus::simulation {
@@ -20,7 +20,7 @@ void Life::plan_faults() {
   auto const count = one_in(6) ? 0 : 1 + below(12);
   for (std::uint64_t i = 0; i < count; ++i)
     machine_.at(begin + time_of_faults / 1000 * static_cast<Duration::rep>(below(1000)), [this] { fault(); });
-  // A life whose promise was broken has ended before.
+  // A life with a broken promise has ended before.
   machine_.at(begin + time_of_faults, [this] {
     if (!faults_are_over_) end_all_faults();
   });
@@ -30,7 +30,7 @@ void Life::fault() {
   ++tally_.faults;
   auto const later = machine_.now() + 1ms * static_cast<Duration::rep>(1 + below(6000));
   do_harm(later);
-  // A standby leads after the lease of the leader, and the workers' leases begin again then.
+  // A standby leads once the leader's lease has ended; the workers' leases begin again then.
   note_trouble(etcd_ ? later + 4s : later);
 }
 
@@ -85,7 +85,7 @@ void Life::stop_until(Host& host, TimePoint until) {
   machine_.at(until, [this, &host] { machine_.go_on(host); });
 }
 
-// They are stopped, or the coordinators are cut off from them: nobody has died.
+// Stops all workers or cuts them off from the coordinators, so that no worker has died.
 void Life::silence_all_workers(TimePoint until) {
   bool const are_stopped = one_in(2);
   for (auto const& seat : seats_) {

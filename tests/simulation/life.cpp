@@ -80,7 +80,7 @@ void Life::start_coordinator(std::size_t index) {
   coordinators_[index] = process;
 }
 
-// What was on the disk when it died is what the next one finds.
+// The next coordinator gets a copy of the journal as it was on the disk at this time.
 void Life::kill_coordinator(std::size_t index) {
   if (!etcd_) {
     auto const old_path = directory_ + "/journal" + std::to_string(journals_);
@@ -118,16 +118,14 @@ void Life::start_worker(std::size_t index) {
   seat.is_y_known = true;
 }
 
-void Life::kill_worker(std::size_t index) {
-  reap(std::exchange(seats_[index].process, nullptr));
-}
+void Life::kill_worker(std::size_t index) { reap(std::exchange(seats_[index].process, nullptr)); }
 
 template <class P>
 void Life::bury(P& process) {
   auto& blocking = process.host.blocking;
   if (blocking) {
     if (!blocking->is_idle()) return;
-    // The thread may have told its service how its last work ended.
+    // The thread may have posted the end of its last work to its service.
     process.host.io.restart();
     process.host.io.poll();
   }
@@ -169,7 +167,7 @@ std::string Life::live() {
     tally_.terms = etcd_->terms;
     if (!etcd_->broken.empty()) broken(etcd_->broken);
   }
-  // Everybody goes home. A broken promise is said; that a process does not end either would hide it.
+  // The life ends. A broken promise is reported first; a process that also does not end would hide it.
   goes_home_ = true;
   end_all_faults();
   for (auto& seat : seats_) reap(std::exchange(seat.process, nullptr));
@@ -231,7 +229,7 @@ std::string Life::group_body() const {
   return json::serialize(body);
 }
 
-// The group of all workers; while there are faults, as far as it gets.
+// Makes the group of all workers; during faults a shrinking group may stay smaller.
 awaitable<void> Life::stand() {
   auto const until = machine_.now() + time_to_recover;
   while (machine_.now() < until) {
@@ -290,7 +288,7 @@ awaitable<void> Life::launch_on() {
       co_await pause(1ms * static_cast<Duration::rep>(below(500)));
     }
   }
-  // Whatever has happened: everybody is in again, and it works.
+  // After all faults every worker is a member again, and a collective succeeds.
   auto const until = machine_.now() + time_to_recover;
   for (int attempt = 0; machine_.now() < until && broken_.empty(); ++attempt) {
     co_await stand();

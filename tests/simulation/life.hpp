@@ -1,6 +1,5 @@
-// One life of a cluster: a coordinator or several, the workers and a client that launches collectives, all of them as
-// they are deployed, while processes are killed, stopped and started again, and the network is slow, cut and parted.
-// What happens when follows from a seed.
+// The simulation of one cluster: coordinators, workers and clients run as deployed, while processes are killed, stopped
+// and started again, and the network is slow, cut and partitioned. A seed determines all events.
 #pragma once
 
 #include <array>
@@ -24,40 +23,41 @@
 
 namespace chorus::simulation {
 
+// Counts of the events in a life.
 struct Tally {
   std::size_t faults = 0;
   std::size_t collectives = 0;  // launched
   std::size_t succeeded = 0;
   std::size_t member_calls = 0;  // that succeeded
-  std::size_t repetitions = 0;   // of members' calls that had no answer
+  std::size_t repetitions = 0;   // of members' calls without an answer
   std::size_t pushes = 0;        // to parameters, acknowledged
-  std::size_t pulls = 0;         // that were held against them
-  std::size_t losses = 0;        // of parameters whose only copy was killed
-  std::size_t events = 0;        // that were read
-  // Of lives with several coordinators.
+  std::size_t pulls = 0;         // checked against the acknowledged pushes
+  std::size_t losses = 0;        // parameters whose only copy was killed
+  std::size_t events = 0;        // events that were read
+  // Only in lives with several coordinators:
   std::size_t terms = 0;             // leaders
   std::size_t fenced = 0;            // writes of former leaders that etcd refused
-  std::size_t refusals = 0;          // requests that were answered with 503 while nobody led
-  std::size_t leaderless_calls = 0;  // members' calls that succeeded while nobody led
+  std::size_t refusals = 0;          // requests answered with 503 while no coordinator led
+  std::size_t leaderless_calls = 0;  // members' calls that succeeded while no coordinator led
 };
 
-// Brought by worker i: a sum tells who took part.
+// Contribution of worker i, a power of two: a sum identifies its contributors.
 inline float contribution(std::size_t index) { return static_cast<float>(1U << index); }
 std::string bytes_of(float value, std::size_t elements);
 inline std::size_t index_of(std::string_view worker) { return static_cast<std::size_t>(worker.at(1) - '0'); }
-// The first of them; several have the ports behind it.
+// Port of the first coordinator; the others have the following ports.
 inline constexpr std::uint16_t coordinator_port = 7070;
 inline std::string const coordinator_url = "http://127.0.0.1:" + std::to_string(coordinator_port);
 
 class Life {
  public:
-  // `coordinators`: one keeps a journal in `directory`, several are on a modelled etcd. `log`: of the services.
+  // `coordinators`: one has a journal in `directory`, several use a modelled etcd. `log`: for the services.
   Life(std::uint64_t seed, std::size_t coordinators, std::string directory, std::shared_ptr<spdlog::logger> log);
   ~Life();
   Life(Life const&) = delete;
   Life& operator=(Life const&) = delete;
 
-  // Empty, or which promise was broken.
+  // Runs the life. Returns "", or the promise that was broken.
   std::string live();
   [[nodiscard]] Tally const& tally() const { return tally_; }
 
@@ -75,11 +75,11 @@ class Life {
   using WorkerProcess = Process<service::Worker>;
   using CoordinatorProcess = Process<CoordinatorService>;
   using EtcdProcess = Process<ModelEtcd>;
-  struct Seat {                              // of a worker: its name and port, whichever process has them
-    std::shared_ptr<WorkerProcess> process;  // null while nobody has
+  struct Seat {                              // name and port of a worker, whichever process has them
+    std::shared_ptr<WorkerProcess> process;  // null while no process has them
     std::uint32_t lives = 0;
-    std::uint64_t y_version = 0;  // of the present process, as last seen
-    bool is_y_known = false;      // and not changed since
+    std::uint64_t y_version = 0;  // of the present process, when last read
+    bool is_y_known = false;      // y_version is known and has not changed since
   };
 
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
@@ -87,7 +87,7 @@ class Life {
 
   void start_coordinator(std::size_t index);
   void kill_coordinator(std::size_t index);
-  // In failover.cpp.
+  // In failover.cpp:
   [[nodiscard]] std::vector<std::string> etcd_urls() const;
   void start_etcd(std::size_t index);
   void kill_etcd(std::size_t index);
@@ -105,7 +105,7 @@ class Life {
   void reap(std::shared_ptr<P> process);
   template <class P>
   void bury(P& process);
-  // In faults.cpp.
+  // In faults.cpp:
   void plan_faults();
   void fault();
   void do_harm(TimePoint until);
@@ -113,7 +113,7 @@ class Life {
   void end_all_faults();
   Host* some_host();
 
-  // The story of the client.
+  // The collectives, in life.cpp and collective_calls.cpp:
   boost::asio::awaitable<void> story();
   void tell_beside(char const* name, boost::asio::awaitable<void> story);
   boost::asio::awaitable<void> launch_on();
@@ -123,7 +123,7 @@ class Life {
   boost::asio::awaitable<void> check_result(boost::json::value record);
   boost::asio::awaitable<void> check_nothing_moved(boost::json::value record);
   boost::asio::awaitable<void> pause(Duration time);
-  // The members' own calls, in member_calls.cpp. Whether all of them succeeded.
+  // The members' calls, in member_calls.cpp. True if all calls succeeded.
   struct MemberCalls;
   boost::asio::awaitable<bool> call_as_members();
   boost::asio::awaitable<void> call_without_coordinator();
@@ -141,18 +141,18 @@ class Life {
                                    http::Fields fields = {});
   boost::asio::awaitable<Said> ask_over_cuts(http::Method method, std::string url, std::string body);
   boost::asio::awaitable<Said> call_until_answered(std::size_t index, std::string epoch, std::uint64_t sequence);
-  // A parameter and its clients, in parameter_calls.cpp.
+  // A parameter and its clients, in parameter_calls.cpp:
   struct Pushes {
     using Counts = std::array<std::uint64_t, parameter_clients>;
     Pushes(boost::asio::any_io_executor executor, std::string of) : name(std::move(of)), ended(std::move(executor)) {}
-    // Empty, or which element is not between the two.
+    // Returns "", or the element that lies outside of the two counts.
     [[nodiscard]] std::string wrong(std::string const& bytes, Counts const& least, Counts const& most) const;
 
     std::string const name;
     Counts begun{}, acknowledged{};
-    TimePoint ready_at{};  // as last seen
+    TimePoint ready_at{};  // when last seen ready
     bool may_be_lost = false, is_lost = false;
-    std::size_t pending = 0;  // clients
+    std::size_t pending = 0;  // clients that have not ended
     http::Condition ended;
   };
   void note_kill();
@@ -163,7 +163,7 @@ class Life {
   boost::asio::awaitable<void> pull_on(std::shared_ptr<Pushes> pushes);
   boost::asio::awaitable<void> watch(std::shared_ptr<Pushes> pushes);
   boost::asio::awaitable<void> check_parameter(std::shared_ptr<Pushes> pushes);
-  // What was promised to the client, in promises.cpp.
+  // Checks of promises to the client, in promises.cpp:
   void note_epoch(Said const& answer);
   void note_launch(std::string const& id, Said const& answer);
   boost::asio::awaitable<void> follow_events();
@@ -184,27 +184,27 @@ class Life {
   std::size_t const elements_;
   std::unique_ptr<EtcdCluster> etcd_;  // null: one coordinator, with a journal
   std::vector<std::shared_ptr<EtcdProcess>> etcd_members_;
-  std::vector<std::shared_ptr<CoordinatorProcess>> coordinators_;  // null: it was killed
+  std::vector<std::shared_ptr<CoordinatorProcess>> coordinators_;  // null: killed
   std::vector<Seat> seats_;
   Host client_host_{"client"};
   std::unique_ptr<http::Client> client_;
-  std::uint64_t drawn_ = 0;  // by the coordinators, whichever lives
+  std::uint64_t drawn_ = 0;  // random numbers that all coordinators have drawn
   std::size_t journals_ = 0;
-  // Processes that were killed: they wind up by themselves, and reach nobody. True: its service has ended.
+  // Killed processes, which reach no other host while they end. Returns true when the service has ended.
   std::vector<std::function<bool()>> graves_;
   bool faults_are_over_ = false;
   bool told_ = false;
   std::shared_ptr<Pushes> pushes_;  // of the present parameter
-  TimePoint trouble_until_{};       // faults of before may still be felt
-  std::size_t stories_beside_ = 0;  // that have not ended
-  bool has_launched_ = false;       // the last collective
+  TimePoint trouble_until_{};       // until then, earlier faults may still have effects
+  std::size_t stories_beside_ = 0;  // clients beside the main story that have not ended
+  bool has_launched_ = false;       // the last collective was launched
   bool goes_home_ = false;
   http::Condition story_ended_{client_host_.io.get_executor()};
-  std::uint64_t epoch_ = 0;                      // of the group, as last answered
-  std::vector<std::size_t> members_;             // of the group, as last seen ready
-  std::string members_epoch_;                    // and its epoch then
-  std::map<std::string, std::string> launches_;  // that were accepted: the final state of each, "" before it is known
-  std::vector<std::string> events_;              // as they were read
+  std::uint64_t epoch_ = 0;                      // of the group, in the last answer
+  std::vector<std::size_t> members_;             // of the group, when last seen ready
+  std::string members_epoch_;                    // epoch of the group, when last seen ready
+  std::map<std::string, std::string> launches_;  // accepted launches: the final state of each, "" while unknown
+  std::vector<std::string> events_;              // in the order in which they were read
   std::string event_log_;
   std::string broken_;
   Tally tally_;

@@ -15,14 +15,14 @@
 namespace chorus::simulation {
 namespace {
 
-// System calls are replaced while there is one: they have no argument by which it could come.
+// A global, because the replaced system calls have no argument that could carry it.
 Machine* the_present = nullptr;
 
 int system(long result) { return static_cast<int>(result); }
 
 int local_socket() { return system(::syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
 
-// In the abstract name space: nothing is left of it.
+// A name in the abstract namespace, which leaves no file behind.
 socklen_t name_socket(sockaddr_un& address, std::string const& name) {
   address = {};
   address.sun_family = AF_UNIX;
@@ -103,7 +103,7 @@ int Machine::bind(int socket, std::uint16_t port) {
     errno = EADDRINUSE;
     return -1;
   }
-  // A name of its own for each life of a port: the last owner may not have closed its socket yet.
+  // Each use of a port has its own name, because the last owner may not have closed its socket yet.
   if (bind_to(socket, prefix_ + std::to_string(port) + "-" + std::to_string(socket)) != 0) return -1;
   sockets_[socket] = {current_, port};
   listeners_[port] = {current_, socket};
@@ -122,7 +122,7 @@ int Machine::connect(int socket, std::uint16_t port) {
   connection.port = port;
   connection.there.from = connection.back.to = current_;
   connection.there.to = connection.back.from = listener->second.host;
-  // Its first piece is that it comes.
+  // The first piece announces the connection.
   connection.there.pieces.push_back({now_ + latency(), "connect"});
   return 0;
 }
@@ -164,7 +164,7 @@ void Machine::run_host(Host& host) {
   host.has_news_ = false;
   host.wake_ = TimePoint::max();
   auto* const before = std::exchange(current_, &host);
-  // Each of the two may have given something to the other one.
+  // Either of io_context and blocking thread may have given the other one work.
   for (bool goes_on = true; goes_on;) {
     if (host.blocking) host.blocking->go_on();
     host.io.restart();
@@ -175,7 +175,7 @@ void Machine::run_host(Host& host) {
   collect(host);
 }
 
-// In an order that the seed decides. Whether one of them did something.
+// Runs the ready hosts in an order that the seed decides. Returns true if a host ran.
 bool Machine::run_hosts() {
   std::vector<Host*> ready;
   for (auto* const host : hosts_)
@@ -221,7 +221,7 @@ void Machine::close(Connection& connection) {
   connection.back.pieces.clear();
 }
 
-// False: the connection is over.
+// Returns false if the connection is over.
 bool Machine::deliver(Connection& connection, Way& way, int& to, TimePoint& next) {
   while (!way.pieces.empty()) {
     auto& piece = way.pieces.front();
@@ -244,7 +244,7 @@ bool Machine::deliver(Connection& connection, Way& way, int& to, TimePoint& next
     auto const count = ::send(to, piece.bytes.data(), piece.bytes.size(), MSG_NOSIGNAL);
     if (count < 0 && errno != EAGAIN) return false;
     if (count > 0) piece.bytes.erase(0, static_cast<std::size_t>(count));
-    if (!piece.bytes.empty()) {  // whoever is to read it does not
+    if (!piece.bytes.empty()) {  // the receiver does not read
       next = std::min(next, now_ + std::chrono::milliseconds(1));
       return true;
     }

@@ -1,13 +1,13 @@
-// Hosts with a clock and a network that belong to the test: services run on them unchanged, on one thread, and
-// everything that happens follows from one seed.
+// Hosts on a virtual clock and a virtual network: services run on them unchanged, on one thread, and one seed
+// determines all events.
 //
-// Each host is a process: an io_context, which runs when something has come for it and until it has nothing to do. Time
-// stands still while hosts run, and then goes on to the next thing that happens. system_calls.cpp puts this under the
-// services: clock_gettime, epoll_wait and the calls that make sockets are replaced in a program that is linked with it.
+// Each host is a process with an io_context. A host runs when something has arrived for it, until it has nothing to do.
+// Time stands still while hosts run, and then jumps to the next event. system_calls.cpp connects the services to the
+// machine: a program that links it has its own clock_gettime, epoll_wait and socket calls.
 //
-// A connection is two local sockets with the machine in between, which reads what one host has sent, and writes it to
-// the other one some time later: in order, as TCP does. What TCP does to what is lost, sending it again, shows as
-// lateness; a partition holds everything back until it is healed.
+// A connection is two local sockets with the machine in between. The machine reads what one host has sent, and writes
+// it to the other host some time later, in order, as TCP does. A loss, which TCP repairs by retransmission, shows as a
+// delay. A partition holds all data back until it is healed.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -31,7 +31,7 @@ using Duration = std::chrono::steady_clock::duration;
 
 class Machine;
 
-// A process. Its services are made and destroyed by the test, inside run_as().
+// A process. The test makes and destroys its services, inside run_as().
 class Host {
  public:
   explicit Host(std::string host_name) : name(std::move(host_name)) {}
@@ -47,10 +47,10 @@ class Host {
   bool is_stopped_ = false;
   bool is_severed_ = false;
   bool has_news_ = true;
-  TimePoint wake_ = TimePoint::max();  // its next timer
+  TimePoint wake_ = TimePoint::max();  // time of the host's next timer
 };
 
-// One at a time. Hosts outlive it.
+// The clock and the network of all hosts. At most one exists at a time. The hosts outlive it.
 class Machine {
  public:
   explicit Machine(std::uint64_t seed);
@@ -59,32 +59,32 @@ class Machine {
   Machine& operator=(Machine const&) = delete;
 
   void add(Host& host) { hosts_.push_back(&host); }
-  // No connection and no port of it is left; it may still be run, to its end, by itself.
+  // Ends all connections and ports of the host. The host may still run, until its services have ended.
   void sever(Host& host);
-  // As a process that is stopped: connections to it stand, and it does nothing.
+  // Stops the host like a stopped process: it does nothing, and connections to it stay open.
   void stop(Host& host) { host.is_stopped_ = true; }
   void go_on(Host& host) {
     host.is_stopped_ = false;
     host.has_news_ = true;
   }
-  // Nothing gets from one to the other, either way or, one-sided, from `from` to `to`.
+  // Holds all data between the two hosts back; with one_sided, only data from `from` to `to`.
   void part(Host& from, Host& to, bool one_sided);
   void heal() { parted_.clear(); }
   void cut_connections(Host& a, Host& b);
-  // Every piece takes between these times, from now on.
+  // Delays every following piece by a time between these two.
   void delay(Duration least, Duration most);
 
   void at(TimePoint when, std::function<void()> what) { plans_.emplace(when, std::move(what)); }
-  // Runs the hosts, and time, until `done`, or until `end`.
+  // Runs the hosts and the clock until `done` returns true, or until `end`.
   void run(TimePoint end, std::function<bool()> const& done);
-  // What the host's own code is to be in, but for what it does in its io_context.
+  // Runs code of the host that does not run in its io_context, such as making its services.
   void run_as(Host& host, std::function<void()> const& what);
-  // Somebody else has given the host something to do.
+  // Marks the host as having work, after another thread or host has posted to it.
   void wake(Host& host) { host.has_news_ = true; }
 
   [[nodiscard]] TimePoint now() const { return now_; }
 
-  // The calls of the system, for system_calls.cpp. As the system's, with errno.
+  // System calls of the hosts, for system_calls.cpp. Results and errno as in the system.
   int bind(int socket, std::uint16_t port);
   int connect(int socket, std::uint16_t port);
   int accept(int socket);
@@ -92,10 +92,10 @@ class Machine {
   [[nodiscard]] bool is_ours(int socket) const { return sockets_.contains(socket); }
   void made(int socket) { sockets_[socket] = {current_, 0}; }
   void closed(int socket);
-  // The host that runs has nothing to do for so long; -1: for ever.
+  // Called when the running host has nothing to do for this time; -1: without limit.
   void idle(int timeout_ms);
 
-  // The one that exists, or null.
+  // Returns the machine that exists, or null.
   [[nodiscard]] static Machine* present();
 
  private:
@@ -111,18 +111,18 @@ class Machine {
     TimePoint due;
     std::string bytes;  // empty: the end
   };
-  // One way of a connection.
+  // One direction of a connection.
   struct Way {
     Host* from = nullptr;
     Host* to = nullptr;
     std::deque<Piece> pieces;
-    bool is_ended = false;  // nothing more is read
+    bool is_ended = false;  // nothing more is read from `from`
   };
   struct Connection {
     Way there, back;
-    int near = -1, far = -1;  // the machine's ends: with the host that has connected, and with the other one
+    int near = -1, far = -1;  // the machine's sockets: to the host that connects, and to the other host
     std::uint16_t port = 0;
-    bool is_established = false;  // the far end exists
+    bool is_established = false;  // the far socket exists
   };
 
   bool run_hosts();
@@ -148,8 +148,8 @@ class Machine {
   std::list<Connection> connections_;
   std::set<std::pair<Host const*, Host const*>> parted_;
   std::uint16_t next_port_ = 20000;
-  std::string const prefix_;  // of the names of real sockets
-  int meeting_point_ = -1;    // where sockets that connect are accepted by the machine
+  std::string const prefix_;  // of the names of local sockets
+  int meeting_point_ = -1;    // the machine's listening socket for hosts that connect
 };
 
 }  // namespace chorus::simulation

@@ -1,5 +1,5 @@
-// The members' own calls: the clients of all members call step after step at their own workers, and repeat each call
-// under its name until it has an answer, while their connections are cut and their patience is short.
+// The members' calls: the clients of all members make one call after another at their own workers. Each client repeats
+// a call with the same sequence until it has an answer, while its connections are cut and its patience is short.
 #include <boost/asio/co_spawn.hpp>
 #include <boost/json/serialize.hpp>
 #include <charconv>
@@ -15,7 +15,7 @@ namespace json = boost::json;
 using asio::awaitable;
 using namespace std::chrono_literals;
 
-// A sum of values of different steps is none of any step.
+// A sum of values of different steps is not the sum of any step.
 float value_of(std::size_t step) { return static_cast<float>(1U << (8 * (step % 2))); }
 
 std::uint64_t number_in(std::string const& text) {
@@ -31,7 +31,7 @@ struct Life::MemberCalls {
       : epoch(std::move(group_epoch)), pending(count), ended(std::move(executor)) {}
 
   std::string const epoch;
-  float of_all = 0;  // contributions of the members
+  float of_all = 0;  // sum of the contributions of all members
   std::size_t const steps = 6;
   std::size_t pending;
   std::size_t succeeded = 0;
@@ -48,7 +48,7 @@ awaitable<bool> Life::call_as_members() {
   co_return co_await call_as(members_, members_epoch_);
 }
 
-// Members do not need a coordinator: those of the group as it was seen last.
+// Members' calls need no coordinator: uses the group as last seen ready.
 awaitable<void> Life::call_without_coordinator() {
   if (!members_.empty()) static_cast<void>(co_await call_as(members_, members_epoch_));
 }
@@ -91,7 +91,7 @@ awaitable<void> Life::call_as_member(std::size_t index, std::shared_ptr<MemberCa
   }
 }
 
-// Asks again where the connection was cut. Not after the patience: what is late then may still arrive.
+// Repeats the request if the connection was cut. Gives up after the patience: a late request may still arrive.
 awaitable<Life::Said> Life::ask_over_cuts(http::Method method, std::string url, std::string body) {
   constexpr auto patience = 10s;
   auto const until = machine_.now() + patience;

@@ -19,13 +19,13 @@ using coordinator::number_at;
 using coordinator::to_base64;
 using std::chrono::steady_clock;
 
-// etcd's defaults.
+// Defaults of etcd.
 constexpr std::size_t operations_max = 128;
-constexpr std::size_t request_bytes_max = 3
-                                          << 19;  // of the request itself; here of its text in base64, which is longer
+// etcd limits the request itself; the model limits its text in base64, which is longer.
+constexpr std::size_t request_bytes_max = 3 << 19;
 constexpr std::size_t body_bytes_max = 4 << 20;
 constexpr auto between_looks_at_leases = std::chrono::milliseconds(500);
-// Codes of gRPC, and the statuses that its gateway makes of them.
+// gRPC codes.
 constexpr int invalid_argument = 3, not_found = 5, out_of_range = 11;
 
 std::string bytes_at(json::object const& object, std::string_view name) {
@@ -66,7 +66,7 @@ std::string const& key_of(EtcdKeys::Operation const& operation) {
   return std::get<EtcdKeys::Erase>(operation).first;
 }
 
-// etcd refuses a transaction that changes a key twice.
+// True if a transaction changes a key twice, which etcd refuses.
 bool has_key_twice(std::vector<EtcdKeys::Operation> const& operations) {
   std::vector<std::string> keys;
   for (auto const& operation : operations)

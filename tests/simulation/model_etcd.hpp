@@ -1,7 +1,7 @@
-// A model of etcd: as much of its v3 JSON gateway as Chorus uses, on a host of the simulation. It checks what is
-// promised of leaders: each write of rows compares the writer's term, and terms never go back.
+// A model of etcd: the part of its v3 JSON gateway that Chorus uses, on a host of the simulation. The model checks two
+// promises: each write of rows compares the writer's term, and terms never go back.
 //
-// Members answer by themselves, as if each always reached the others: a quorum is not modelled.
+// Each member answers by itself and always reaches the others: a quorum is not modelled.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,23 +19,23 @@
 
 namespace chorus::simulation {
 
-// What the members share.
+// The state that the members share.
 struct EtcdCluster {
   explicit EtcdCluster(std::string key_prefix) : prefix(std::move(key_prefix)) {}
 
   std::string const prefix;  // of the keys of the cluster under test
   EtcdKeys keys;
-  std::int64_t term = 0;  // create_revision of the leader's key, of the last write of rows
+  std::int64_t term = 0;  // create_revision of the leader's key, at the last write of rows
   std::size_t terms = 0;
-  std::uint64_t fenced = 0;          // writes of former leaders that were refused
-  std::string broken;                // "", or which promise
-  std::function<void()> next_write;  // called once, when a write of rows was done and is not answered yet
+  std::uint64_t fenced = 0;          // refused writes of former leaders
+  std::string broken;                // "", or the promise that was broken
+  std::function<void()> next_write;  // called once, after a write of rows and before its answer
 
   // URL of the leader; "" if there is none.
   [[nodiscard]] std::string leader() const;
 };
 
-// One member.
+// One member of the modelled etcd, on its host's executor.
 class ModelEtcd {
  public:
   ModelEtcd(boost::asio::any_io_executor executor, EtcdCluster& cluster);
@@ -48,7 +48,7 @@ class ModelEtcd {
  private:
   using Object = boost::json::object;
   struct Refusal {
-    int code;  // of gRPC
+    int code;  // gRPC code
     std::string text;
   };
   struct Reply {

@@ -1,6 +1,6 @@
-// A parameter with two copies, beside the collectives: clients push to it and pull from it through any worker, each
-// push as often as it takes. Each acknowledged push is there, once, and no reader sees less than was acknowledged
-// before it asked. Only who kills a copy while there is no other one may lose it.
+// A parameter with two copies: clients push and pull through any worker, and repeat each push until it is acknowledged.
+// Each acknowledged push counts once, and no reader sees less than was acknowledged before its request. Only the kill
+// of the only complete copy may lose the parameter.
 #include <boost/asio/co_spawn.hpp>
 #include <boost/json/serialize.hpp>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace json = boost::json;
 using asio::awaitable;
 using namespace std::chrono_literals;
 
-constexpr std::size_t parameter_elements = 101;  // of three shards, each of which has elements of all clients
+constexpr std::size_t parameter_elements = 101;  // three shards, each with elements of all clients
 constexpr Duration time_to_settle = 90s;
 constexpr Duration lease = 2s;
 
@@ -31,7 +31,7 @@ std::string push_of(std::size_t client) {
 
 }  // namespace
 
-// When it was not as it should be: then whoever is killed may have had the only copy.
+// If the parameter was not ready, the killed worker may have had its only copy.
 void Life::note_kill() {
   constexpr Duration between_looks = 500ms;
   if (!pushes_) return;
@@ -39,7 +39,7 @@ void Life::note_kill() {
   if (now < trouble_until_ || now > pushes_->ready_at + between_looks) pushes_->may_be_lost = true;
 }
 
-// Of a fault that lasts until then: what it has done is mended somewhat later.
+// A fault that lasts until then; its effects are repaired somewhat later.
 void Life::note_trouble(TimePoint until) { trouble_until_ = std::max(trouble_until_, until + 2 * lease); }
 
 awaitable<void> Life::keep_a_parameter() {
@@ -84,7 +84,7 @@ awaitable<bool> Life::make_parameter(std::string name) {
   co_return false;
 }
 
-// The last push of each client begins when all faults are over.
+// Pushes until all faults are over; the last push begins after their end.
 awaitable<void> Life::push_on(std::shared_ptr<Pushes> pushes, std::size_t client) {
   auto const bytes = push_of(client);
   for (bool is_last = false; !is_last && broken_.empty();
@@ -150,7 +150,7 @@ awaitable<void> Life::watch(std::shared_ptr<Pushes> pushes) {
   }
 }
 
-// When all faults are over, and all clients have ended.
+// Call after the end of all faults and clients.
 awaitable<void> Life::check_parameter(std::shared_ptr<Pushes> pushes) {
   auto const until = machine_.now() + time_to_settle;
   auto const url = coordinator_url + "/v1/parameters/" + pushes->name;

@@ -1,4 +1,4 @@
-// What the client was told has to stay true, whichever coordinator answers: epochs, launches and events.
+// Checks that epochs, launches and events stay as the client was told, whichever coordinator answers.
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <charconv>
@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 
 constexpr Duration time_to_answer = 30s;
 
-// The end of a collective is written after it was answered, and may be lost with the coordinator. Then the next one asks
-// all ranks, and a rank that has died or stays silent makes the collective failed. The problem names it.
+// The end of a collective is written after its answer, and may be lost with the coordinator. The next coordinator then
+// asks all ranks. A rank that has died or stays silent makes the collective failed, and the problem names that rank.
 bool contradicts(std::string const& before, json::value const& record) {
   std::string_view const now = record.at("state").as_string();
   if (before.empty() || before == now) return false;
@@ -28,7 +28,7 @@ bool contradicts(std::string const& before, json::value const& record) {
 
 }  // namespace
 
-// Every PUT of a group makes a higher epoch.
+// Checks that every PUT of a group makes a higher epoch.
 void Life::note_epoch(Said const& answer) {
   if (answer.status != 200 && answer.status != 201) return;
   auto const text = answer.text("/epoch");
@@ -48,7 +48,7 @@ void Life::note_launch(std::string const& id, Said const& answer) {
   if (has_ended) launch->second = state;
 }
 
-// When all faults are over.
+// Call after the end of all faults.
 awaitable<void> Life::check_launches() {
   for (auto const& [id, state] : launches_) {
     auto const until = machine_.now() + time_to_answer;
@@ -65,7 +65,7 @@ awaitable<void> Life::check_launches() {
   }
 }
 
-// Appends the events after `since`, as far as one page goes. False: there is no answer, or no event.
+// Appends one page of the events after `since`. False if there is no answer, or no event.
 awaitable<bool> Life::read_events(std::string since, std::vector<std::string>* events) {
   http::Fields fields;
   fields.set("Accept", "application/json");
@@ -86,7 +86,7 @@ awaitable<bool> Life::read_events(std::string since, std::vector<std::string>* e
   co_return true;
 }
 
-// A former leader, let go after a stop, may not know what was read before, and refuses.
+// A former leader that continues after a stop may not know events that were read before, and refuses.
 awaitable<void> Life::follow_events() {
   while (!has_launched_ && broken_.empty()) {
     auto const since = events_.empty() ? "" : "&since=" + event_log_ + "-" + std::to_string(events_.size());
@@ -95,7 +95,7 @@ awaitable<void> Life::follow_events() {
   }
 }
 
-// When all faults are over: the log begins with what was read before.
+// Call after the end of all faults: the log must begin with the events that were read before.
 awaitable<void> Life::check_events() {
   std::vector<std::string> events;
   auto const until = machine_.now() + time_to_answer;

@@ -1,6 +1,6 @@
-// Under the services of a simulation: the system's clock, its waiting and its sockets, which are those of the Machine
-// that is present, and the system's own where there is none. Sockets of 127.0.0.1 become local ones: TCP over loopback
-// delivers when the system finds time for it, local sockets at once, and only so a seed replays.
+// The system calls of simulated services: clock, waiting and sockets. While a Machine exists the calls go to it,
+// otherwise to the system. Sockets on 127.0.0.1 become local sockets: TCP on loopback delivers when the kernel finds
+// time, local sockets at once, and only so a seed replays.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ using chorus::simulation::Machine;
 
 namespace {
 
-// Some Sunday: what people read of the time.
+// Start of the wall clock: an arbitrary Sunday.
 constexpr time_t wall_clock_s = 1'800'000'000;
 
 std::uint16_t port_in(sockaddr const* address) {
@@ -53,7 +53,7 @@ int clock_gettime(clockid_t clock, timespec* time) {
   return 0;
 }
 
-// Without it Asio's timers are the timeout of epoll_wait.
+// Refused, so that Asio uses the timeout of epoll_wait for its timers.
 int timerfd_create(int clock, int flags) {
   if (Machine::present() == nullptr) return static_cast<int>(::syscall(SYS_timerfd_create, clock, flags));
   errno = ENOSYS;

@@ -1,4 +1,4 @@
-// Certificates for tests, made at run time: there is no key in the repository.
+// Certificates for tests, made at run time, so that the repository has no key.
 #pragma once
 
 #include <chrono>

@@ -33,7 +33,7 @@ struct Answer {
 class Service {
  public:
   Service(std::string id, std::vector<std::string> arguments);  // waits for "listening on"
-  Service(std::string id, Process started);                     // likewise
+  Service(std::string id, Process started);                     // waits for "listening on"
 
   Answer get(std::string const& path) const;
   Answer put(std::string const& path, std::string const& json) const;
@@ -55,9 +55,10 @@ class Service {
     return values;
   }
   std::uint64_t tensor_version(std::string const& name) const;  // 0 if it does not exist
-  // /readyz says 200. False also if the service has ended or does not answer.
+  // True if /readyz answers 200. False also if the service has ended or does not answer.
   [[nodiscard]] bool is_ready() const;
-  double metric(std::string const& name_and_labels) const;  // sum of the series that begin so; -1 if there is none
+  // Sum of the series that begin with this text; -1 if there is none.
+  double metric(std::string const& name_and_labels) const;
 
   Process process;
   std::string const id;
@@ -70,7 +71,7 @@ class Service {
 
 class Cluster {
  public:
-  // localities[i] is the locality of worker "w<i>"; waits until all are ready.
+  // localities[i] is the locality of worker "w<i>". Returns when all workers are ready.
   explicit Cluster(std::size_t workers, std::vector<std::string> localities = {},
                    std::vector<std::string> coordinator_flags = {});
 
@@ -83,7 +84,7 @@ class Cluster {
   // PUT /v1/groups/{name} with these workers, or all; fails the test unless it succeeds. Returns worker ids in rank
   // order.
   std::vector<std::string> make_group(std::string const& name, std::vector<std::string> ids = {});
-  // The worker with this rank in the group.
+  // Returns the worker with this rank in the group.
   Service& at_rank(std::string const& group, std::uint32_t rank);
 
   // POST /v1/collectives?wait=30s; returns the collective from the answer.

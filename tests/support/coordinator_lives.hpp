@@ -1,4 +1,4 @@
-// Several coordinators, one after the other, on one journal and port; each is ended by SIGKILL or by itself.
+// Several coordinators, one after another, on one journal and port; each ends by SIGKILL or by itself.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace chorus::testing {
 
 class CoordinatorLives {
  public:
-  CoordinatorLives();  // starts the first
+  CoordinatorLives();  // starts the first coordinator
 
   void start();
   void start_one_that_dies_at(int point);  // a point of tests/e2e/crashing_coordinator.cpp

@@ -13,10 +13,10 @@ namespace chorus::testing {
 
 class Etcd {
  public:
-  // Waits until it answers at `host`, one of this machine's addresses. Throws std::runtime_error if it does not.
+  // Waits until etcd answers at `host`, one of this machine's addresses. Throws std::runtime_error if it does not.
   explicit Etcd(std::size_t members = 1, std::string host = "127.0.0.1");
 
-  // Why etcd cannot be run here, or "".
+  // Returns why etcd cannot run here, or "".
   [[nodiscard]] static std::string missing();
 
   [[nodiscard]] std::string urls() const;  // separated by commas
@@ -28,7 +28,7 @@ class Etcd {
   void start(std::size_t member);  // starts a killed member again with its data
   void empty(std::size_t member);  // deletes the data of a killed member
   [[nodiscard]] bool answers(std::size_t member) const;
-  // Answer of the API, "" if there is none.
+  // Returns the answer of the API, "" if there is none.
   std::string post(std::string const& path, std::string const& json) const;
 
  private:

@@ -187,13 +187,13 @@ void FaultProxy::strike_message(Way& way, std::string& piece) {
   if (way.is_link || way.was_harmed || at == std::string::npos) return;
   way.was_harmed = true;
   if (random_() % 2 == 0) return;
-  // A bit of the header before the field, or of what comes after: the field itself has two spellings for one number.
+  // A bit of the header before the field or of the bytes after it, because the field has two spellings for one number.
   auto const after = std::min(piece.size(), at + 43);
   if (after < piece.size() && random_() % 2 == 0) return turn_a_bit(way, piece, after, piece.size() - after);
   turn_a_bit(way, piece, 0, at);
 }
 
-// A link begins with a request and its answer, up to their blank lines; then come frames.
+// A link begins with a request and its answer, each up to its blank line; then come frames.
 void FaultProxy::follow_link(Pair& pair, Way& way, std::string& piece) {
   constexpr std::size_t head_max = 16384;
   if (way.is_link) return follow_frames(pair, way, piece, 0);

@@ -18,7 +18,7 @@ enum class Harm : std::uint8_t {
   cut,       // all connections, with a reset; new ones too, as soon as they are accepted
   deaf,      // data to the service is not passed on; no connection is closed
   mute,      // data from the service is not passed on; no connection is closed
-  silent,    // both
+  silent,    // data is passed on in neither direction; no connection is closed
   truncate,  // the next piece of every connection is passed on in part, and the connection is closed
   // The following change one bit, on every link:
   corrupt_frame,    // in the header of a frame to the service
@@ -29,7 +29,7 @@ enum class Harm : std::uint8_t {
 };
 std::string to_string(Harm harm);
 
-// Forwards from the start, on a thread of its own that ends with the object. Thread-safe.
+// Forwards from construction on, on its own thread, which ends with the object. Thread-safe.
 class FaultProxy {
  public:
   explicit FaultProxy(std::uint64_t seed);  // decides where to cut and which bit to change
@@ -55,8 +55,8 @@ class FaultProxy {
     std::string held;
     Clock::time_point due;
     bool has_ended = false;
-    bool was_harmed = false;  // by this harm, if it strikes only once
-    // On links: the position in its frames of the bytes that pass.
+    bool was_harmed = false;  // by the present harm, if it strikes only once
+    // Position of the passing bytes in the frames of a link.
     std::string head;
     bool is_link = false;
     std::size_t to_payload_end = 0;

@@ -1,5 +1,5 @@
-// Linked into a program, this makes it find one GPU, a double: the same one in every process of the host. SIGUSR2: the
-// GPU is lost.
+// A program that links this file finds one GPU, a double: the same one in every process of the host. SIGUSR2 makes the
+// GPU lost.
 #include <atomic>
 #include <csignal>
 

@@ -18,18 +18,18 @@ inline bool on_real_gpu() {
   return which != nullptr && std::string_view(which) == "real";
 }
 
-// For Cluster::add_worker.
+// Returns the program for Cluster::add_worker.
 inline std::string gpu_worker() { return on_real_gpu() ? "chorus-worker" : "worker_on_double"; }
 
-// See tests/e2e/gpu_client.cpp.
+// Returns the client program, see tests/e2e/gpu_client.cpp.
 inline std::string gpu_client() { return on_real_gpu() ? "gpu_client" : "gpu_client_on_double"; }
 
 // Text in the error about a GPU that lose_gpu() has taken away.
 inline std::string lost_gpu_reason() { return on_real_gpu() ? "cudaErrorMps" : "the double was lost"; }
 
-// From here on all calls of the worker to its GPU fail, and no other process notices. A double gets a signal; for a
-// real GPU the worker must be a client of CUDA's multi-process service, whose control can end clients
-// (tests/bench/gpu/run starts one). Throws std::runtime_error if there is no such service.
+// Makes all following calls of the worker to its GPU fail; no other process notices. A double gets a signal. A worker
+// on a real GPU must be a client of CUDA's multi-process service, whose control can end clients (tests/bench/gpu/run
+// starts one). Throws std::runtime_error if there is no such service.
 inline void lose_gpu(Service const& worker) {
   if (!on_real_gpu()) return worker.process.signal(SIGUSR2);
   auto const ask = [](std::string const& command) {

@@ -10,10 +10,10 @@
 
 namespace chorus::testing {
 
-// All files below `directory` respond, or none does.
+// All files below `directory` answer, or none does.
 class HangingDisk {
  public:
-  // `library`: the one built from hanging_disk.cpp.
+  // `library`: path of the library that is built from hanging_disk.cpp.
   HangingDisk(std::string directory, std::string library)
       : directory_(std::move(directory)), library_(std::move(library)) {}
   [[nodiscard]] std::vector<std::string> under(std::vector<std::string> arguments) const {

@@ -15,11 +15,12 @@
 
 namespace chorus::testing {
 
-// Time that a thread has waited for a processor so far although it was runnable; this is due to the machine.
+// Returns the time that a runnable thread has waited for a processor so far, which is due to the load of the machine.
 std::chrono::nanoseconds waited_for_processor(pid_t process, pid_t thread);
 
-// Longest answers, minus the time that the service's control thread and the asking thread waited for a processor: so a
-// loaded machine makes none of them longer, but a thread that computes, is in the kernel or waits for a lock does.
+// Longest answers, minus the time that the service's control thread and the asking thread waited for a processor. A
+// loaded machine therefore makes no answer longer, but a thread that computes, is in the kernel or waits for a lock
+// does.
 class Liveness {
  public:
   explicit Liveness(std::vector<Service const*> services);

@@ -1,4 +1,4 @@
-// Tests texts for people: their wording may change, their subject may not.
+// Checks texts for people: their wording may change, their subject may not.
 #pragma once
 
 #include <string_view>

@@ -10,18 +10,18 @@
 
 namespace chorus::testing {
 
-// The calling thread, and the processes that it starts, are on the bridge from the construction on. The namespaces end
-// with the object, the bridge with the test.
+// From construction on, the calling thread and the processes that it starts are on the bridge. The namespaces end with
+// the object, the bridge with the test.
 class NetworkHosts {
  public:
   explicit NetworkHosts(std::size_t count);
 
-  // Why such a network is not possible here, or "".
+  // Returns why such a network is not possible here, or "".
   [[nodiscard]] std::string const& missing() const { return missing_; }
 
   [[nodiscard]] std::string own_address() const { return "10.77.0.254"; }
   [[nodiscard]] std::string address(std::size_t host) const { return "10.77.0." + std::to_string(host + 1); }
-  // The command line that runs these arguments on this host.
+  // Returns the command line that runs these arguments on this host.
   [[nodiscard]] std::vector<std::string> on(std::size_t host, std::vector<std::string> arguments) const;
   // Drops all packets between a host and an address from now on, silently.
   void cut(std::size_t host, std::string const& from);

@@ -1,4 +1,4 @@
-// Parsed once per build for all stories, because these headers are most of their compile time.
+// Precompiled for all tests of tests/e2e: parsing these headers takes most of their compile time.
 #pragma once
 #include <doctest/doctest.h>
 #include <httplib.h>

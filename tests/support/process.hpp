@@ -10,27 +10,27 @@
 
 namespace chorus::testing {
 
-// Calls `condition` until it holds or the time is over, for events that can only be polled. Returns whether it held.
+// Calls `condition` until it holds or the time is over, for events that can only be polled. True if it held.
 template <class Condition>
 bool eventually(Condition condition, std::chrono::milliseconds limit = std::chrono::seconds(10));
 void pause_briefly();
 
 class Process {
  public:
-  // arguments[0] is the program. Standard error goes where the test's goes unless CHORUS_TEST_QUIET is set.
+  // arguments[0] is the program. The child writes to the test's standard error, unless CHORUS_TEST_QUIET is set.
   explicit Process(std::vector<std::string> arguments);
   ~Process();  // kills and reaps
   Process(Process const&) = delete;
   Process& operator=(Process const&) = delete;
   Process(Process&& other) noexcept;
 
-  // The next line of standard output, without its end; throws std::runtime_error after the limit or at the end.
+  // Returns the next line of standard output, without its end. Throws std::runtime_error after the limit or at the end.
   std::string read_line(std::chrono::milliseconds limit = std::chrono::seconds(20));
   std::string read_all(std::chrono::milliseconds limit = std::chrono::seconds(120));  // to the end of the output
 
   void signal(int number) const;
   int wait(std::chrono::milliseconds limit = std::chrono::seconds(20));  // exit status; 128 + signal if it was killed
-  [[nodiscard]] bool has_ended() const;                                  // does not reap it
+  [[nodiscard]] bool has_ended() const;                                  // does not reap the process
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
@@ -45,10 +45,10 @@ class Process {
 // time: memory use and times of a process are meaningless then.
 bool under_sanitizer();
 
-// The number in an environment variable that sets repetitions or the seed of a test.
+// Returns the number in an environment variable that sets repetitions or the seed of a test.
 std::uint64_t number_from_environment(char const* variable, std::uint64_t otherwise);
 
-// build/<preset>/bin/NAME of the build that this test belongs to.
+// Returns build/<preset>/bin/NAME of the build that this test belongs to.
 std::string binary(std::string const& name);
 
 template <class Condition>

@@ -10,7 +10,8 @@ namespace chorus::testing {
 
 class RawConnection {
  public:
-  // To 127.0.0.1. receive_buffer_bytes: what the system accepts before it is read; 0: the system's default.
+  // Connects to 127.0.0.1. receive_buffer_bytes: what the system accepts before the test reads; 0: the system's
+  // default.
   explicit RawConnection(std::uint16_t port, int receive_buffer_bytes = 0);
   ~RawConnection();
   RawConnection(RawConnection const&) = delete;
@@ -20,10 +21,10 @@ class RawConnection {
   // Waits until unread bytes have arrived, without reading them.
   void await_bytes(std::chrono::milliseconds limit) const;
   void reset();  // resets the connection; nothing is read or sent any more
-  // Everything until the peer closes, or until the limit.
+  // Reads until the peer closes, or until the limit.
   std::string read_to_end(std::chrono::milliseconds limit);
-  // The header of one answer and as much of its body as Content-Length says; "" if the connection closes without an
-  // answer.
+  // Reads the header of one answer and as much of its body as Content-Length says. Returns "" if the connection closes
+  // without an answer.
   std::string read_answer(std::chrono::milliseconds limit);
   [[nodiscard]] bool closed_by_peer() const { return closed_; }
 
@@ -34,7 +35,7 @@ class RawConnection {
   std::string buffered_;
 };
 
-// 404 for "HTTP/1.1 404 Not Found..."; 0 for anything else.
+// Returns 404 for "HTTP/1.1 404 Not Found..."; 0 for anything else.
 int status_of(std::string_view answer);
 
 }  // namespace chorus::testing

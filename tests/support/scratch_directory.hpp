@@ -1,4 +1,4 @@
-// A directory of the test's own, deleted with its contents when the test ends.
+// A temporary directory, deleted with its contents when the test ends.
 #pragma once
 
 #include <stdlib.h>

@@ -24,11 +24,11 @@ struct Outcome {
   int status = 0;         // 0: no answer
   std::string challenge;  // WWW-Authenticate
   std::string body;
-  // The request was refused before any handler saw it.
+  // True if the request was refused before any handler saw it.
   [[nodiscard]] bool is_refused() const { return status == 0 || status == 401 || !challenge.empty(); }
 };
 
-// Does not wait for the end of a streamed body.
+// Returns without waiting for the end of a streamed body.
 Outcome call(std::string const& url, std::string const& method, std::string const& path, Badge const& badge,
              std::string const& body = "", httplib::Headers headers = {});
 
@@ -53,12 +53,12 @@ class SecureFleet {
   Service& worker(std::size_t i) { return *workers_.at(i); }
   [[nodiscard]] std::size_t size() const { return workers_.size(); }
 
-  // A token of the role, made by `chorus token create`, with the fleet's certificate; `lifetime` as for --expires.
-  // Returns when every service has read it; the same holds for revoke().
+  // Makes a token of the role with `chorus token create`, and adds the fleet's certificate; `lifetime` as for
+  // --expires. Returns when every service has read the token. revoke() returns when every service has dropped it.
   Badge badge(std::string const& role, std::string const& lifetime = "1h");
   void revoke(Badge const& badge);
 
-  // With the token of an administrator; the test fails unless the status is 2xx.
+  // Uses the token of an administrator. The test fails unless the status is 2xx.
   std::string get(Service const& service, std::string const& path);
   std::string put(Service const& service, std::string const& path, std::string const& body,
                   httplib::Headers headers = {});

@@ -1,4 +1,4 @@
-// A small disk, for programs that a test fills it under.
+// A small disk that a test fills while programs use it.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 
 namespace chorus::testing {
 
-// A file system of its own, of 8 MiB; unmounted with the object.
+// A separate file system of 8 MiB, unmounted with the object.
 class SmallDisk {
  public:
   SmallDisk() : path_(scratch_ / "disk") {

@@ -20,8 +20,8 @@ bool write_number(fs::path const& file, std::uint64_t number) {
   return static_cast<bool>(stream.flush());
 }
 
-// Where this process may make groups: below its own group in version 1, where groups with processes may have subgroups,
-// and at the root in version 2, where they may not.
+// Directories in which this process may make groups. In version 1, below its own group: groups with processes may have
+// subgroups. In version 2, at the root: they may not.
 std::vector<fs::path> places() {
   std::vector<fs::path> places;
   std::ifstream groups("/proc/self/cgroup");

@@ -1,5 +1,5 @@
-// Surroundings for the processes that a test starts: a /dev/shm of their own, a control group with a limit. Both need
-// rights that not every machine grants.
+// Surroundings for the processes that a test starts: a separate /dev/shm, a separate network, a control group with a
+// limit. All need rights that not every machine grants.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace chorus::testing {
 
-// Gives this process, and those that it starts from now on, an empty /dev/shm of this size of their own. False: not
+// Gives this process, and those that it starts from now on, a separate, empty /dev/shm of this size. False: not
 // permitted, and nothing has changed.
 [[nodiscard]] bool take_own_shared_memory(std::uint64_t size_bytes);
 
-// Gives this process, and those that it starts from now on, a network of their own, in which the loopback device has
-// 2001:2::1 beside ::1 and, if `with_ipv4`, 10.0.0.1 beside 127.0.0.1; otherwise there is no IPv4 address. False: not
-// permitted, and nothing has changed.
+// Gives this process, and those that it starts from now on, a separate network. Its loopback device has 2001:2::1
+// beside ::1 and, if `with_ipv4`, 10.0.0.1 beside 127.0.0.1; otherwise there is no IPv4 address. False: not permitted,
+// and nothing has changed.
 [[nodiscard]] bool take_own_network(bool with_ipv4);
 
 // Two nested control groups, of which the outer one has a memory limit. Removed with the object, after the processes in
 // them have ended.
 class ControlGroup {
  public:
-  // Empty: this machine does not permit it.
+  // Returns nothing if this machine does not permit control groups.
   [[nodiscard]] static std::optional<ControlGroup> make(std::uint64_t limit_bytes);
   ~ControlGroup();
   ControlGroup(ControlGroup&& other) noexcept;
   ControlGroup& operator=(ControlGroup&&) = delete;
 
-  // The command line that runs these arguments within the inner group.
+  // Returns the command line that runs these arguments within the inner group.
   [[nodiscard]] std::vector<std::string> inside(std::vector<std::string> arguments) const;
 
  private:

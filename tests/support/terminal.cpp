@@ -36,7 +36,7 @@ void Screen::resize(std::size_t columns, std::size_t rows) {
   clear();
 }
 
-// A new line at the bottom pushes the first one out.
+// A new line at the bottom removes the top line.
 void Screen::feed_line() {
   if (++row_ < rows_) return;
   row_ = rows_ - 1;
@@ -165,7 +165,7 @@ void Terminal::signal(int number) const { ::kill(child_, number); }
 int Terminal::wait() {
   int status = 0;
   bool const ended = eventually([&] {
-    read();  // a writer to a terminal blocks unless it is read
+    read();  // a process that writes to a terminal blocks until its output is read
     return ::waitpid(child_, &status, WNOHANG) == child_;
   });
   if (!ended) throw std::runtime_error("the program did not end in time");

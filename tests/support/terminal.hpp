@@ -1,4 +1,4 @@
-// A program on a terminal of its own, as for a user: screen contents, size, keys.
+// A program on a separate terminal, as for a user: screen contents, size, keys.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace chorus::testing {
 
-// The screen that a terminal makes of bytes: a grid of characters of one byte each. Understands what programs here
-// write: text, CR, LF, cursor home, clearing everything or the rest of a line, the alternate screen, a hidden cursor;
-// any other escape sequence throws.
+// The screen that a terminal makes of bytes: a grid of one-byte characters. Understands what Chorus programs write:
+// text, CR, LF, cursor home, clearing everything or the rest of a line, the alternate screen, a hidden cursor. Any
+// other escape sequence throws.
 class Screen {
  public:
   Screen(std::size_t columns, std::size_t rows);
   void write(std::string const& bytes);
   void resize(std::size_t columns, std::size_t rows);  // clears; the program draws again
-  // top to bottom, without trailing blanks
+  // Lines from top to bottom, without trailing blanks.
   [[nodiscard]] std::vector<std::string> const& lines() const { return lines_; }
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool is_second() const { return is_second_; }
@@ -43,7 +43,7 @@ class Terminal {
   Terminal(Terminal const&) = delete;
   Terminal& operator=(Terminal const&) = delete;
 
-  // Waits for the text; false if the screen does not come to show it.
+  // Waits for the text; false if the screen does not show it in time.
   [[nodiscard]] bool shows(std::string const& text);
   [[nodiscard]] Screen const& screen();
   void press(std::string const& keys) const;

@@ -86,7 +86,8 @@ asio::awaitable<Result<std::optional<Leadership>>> Election::try_to_lead(std::st
   leadership.lease = number_at(*granted, "ID");
   auto const put = co_await etcd_.call("/v3/kv/txn", creation(key(), url, leadership.lease), deadline);
   if (!put) co_return put.error();
-  // The answer does not tell: a transaction that was sent to two endpoints succeeds once and then fails.
+  // The answer to the transaction is not enough: a transaction that reached etcd by two endpoints succeeds once and
+  // then fails.
   auto const now = co_await etcd_.get(key(), deadline);
   if (!now) co_return now.error();
   if (!*now || (*now)->lease != leadership.lease) co_return std::nullopt;
@@ -106,7 +107,7 @@ asio::awaitable<Result<Leadership>> Election::campaign(std::string url) {
     if (!tried) {
       auto const code = tried.error().code;
       bool const is_final = code == EtcdErrc::refused || code == EtcdErrc::newer || code == EtcdErrc::emptied;
-      // Until its lease must have ended, the leader that was seen last is the best answer.
+      // The leader that was seen last is the best answer until its lease must have ended.
       if (is_final || steady_clock::now() - leader_seen_ > patience_.lease) leader_.reset();
       if (is_final) co_return tried.error();
     }

@@ -1,8 +1,8 @@
-// The election of the coordinator that leads. The leader's key in etcd hangs on a lease that the leader renews. When
-// the lease ends, etcd deletes the key, and the first standby that creates it leads.
+// The election of the leader among several coordinators. The leader's key in etcd is bound to a lease that the leader
+// renews. When the lease ends, etcd deletes the key, and the first standby that creates it leads.
 //
 // The key's create_revision numbers the terms. A write that compares it (EtcdStore) fails once another coordinator
-// leads, however long the former leader was stopped.
+// leads, even if the former leader was stopped in between.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -24,12 +24,12 @@ struct Leadership {
 
 struct ElectionPatience {
   std::chrono::seconds lease{2};           // etcd grants no shorter lease
-  std::chrono::milliseconds look{150};     // between two looks of a standby at the leader's key
-  std::chrono::milliseconds margin{200};   // by which a leader stops before its lease ends
-  std::chrono::milliseconds answer{1000};  // of etcd
+  std::chrono::milliseconds look{150};     // interval at which a standby reads the leader's key
+  std::chrono::milliseconds margin{200};   // time before the end of its lease at which a leader stops
+  std::chrono::milliseconds answer{1000};  // limit of an answer of etcd
 };
 
-// On the executor's one thread.
+// Owned by Leading or HeldCluster; called on the executor's one thread. The client outlives the election.
 class Election {
  public:
   using TimePoint = http::TimePoint;
@@ -39,20 +39,20 @@ class Election {
   // Checks that etcd answers and that the cluster's format is known; creates the cluster's first key. Errors: EtcdErrc.
   boost::asio::awaitable<Status> check_format(TimePoint deadline);
 
-  // Tries once; empty if another coordinator leads, which leader() names. Errors: EtcdErrc.
+  // Tries once; empty if another coordinator leads. leader() then returns its URL. Errors: EtcdErrc.
   boost::asio::awaitable<Result<std::optional<Leadership>>> try_to_lead(std::string url);
   // Returns when this coordinator leads; tries for ever. `url` is stored as the leader's. Cancellable. Errors:
   // EtcdErrc::refused, newer, emptied.
   boost::asio::awaitable<Result<Leadership>> campaign(std::string url);
-  // URL of the leader at the last look; empty if there is none.
+  // URL of the leader when its key was last read; empty if no coordinator led.
   [[nodiscard]] std::optional<std::string> const& leader() const { return leader_; }
   // Term of that leader.
   [[nodiscard]] std::optional<std::int64_t> term() const { return leader_ ? std::optional(term_) : std::nullopt; }
   // The last failure of etcd; "" after an answer.
   [[nodiscard]] std::string const& trouble() const { return trouble_; }
 
-  // Renews the lease after campaign(). Returns the reason when this process may not lead any longer; by its monotonic
-  // clock the lease has not ended then.
+  // Renews the lease after campaign(). Returns the reason when this process may lead no longer; by its monotonic clock
+  // its lease has not ended yet.
   boost::asio::awaitable<std::string> keep();
   // Deletes the leader's key, so that a standby leads at once.
   boost::asio::awaitable<void> resign(TimePoint deadline);

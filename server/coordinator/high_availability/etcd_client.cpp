@@ -19,8 +19,8 @@ using http::TimePoint;
 using std::chrono::steady_clock;
 
 constexpr std::size_t page_keys = 500;
-constexpr std::size_t answer_bytes_max = 256 << 20;                                          // of a page, in base64
-constexpr int not_found = 5, unauthenticated = 16, unavailable = 14, deadline_exceeded = 4;  // codes of gRPC
+constexpr std::size_t answer_bytes_max = 256 << 20;  // limit of a page, in base64
+constexpr int not_found = 5, unauthenticated = 16, unavailable = 14, deadline_exceeded = 4;  // gRPC codes
 
 class EtcdCategory final : public std::error_category {
  public:
@@ -50,7 +50,7 @@ class EtcdCategory final : public std::error_category {
   }
 };
 
-// Of the code in an answer that is an error.
+// Converts an error answer by its code.
 Error to_error(std::string const& url, json::object const& answer) {
   auto const* const text = answer.if_contains("error");
   auto const said = text != nullptr && text->is_string() ? std::string(text->as_string()) : json::serialize(answer);
@@ -63,7 +63,7 @@ Error to_error(std::string const& url, json::object const& answer) {
   return {EtcdErrc::refused, detail};
 }
 
-// An answer that there is no such lease is an answer.
+// no_lease counts as answered, because etcd has replied.
 EtcdTraffic::Outcome outcome_of(Result<json::object> const& answer) {
   if (answer || answer.error().code == EtcdErrc::no_lease) return EtcdTraffic::Outcome::answered;
   if (answer.error().code == EtcdErrc::unreachable) return EtcdTraffic::Outcome::unreachable;
@@ -200,7 +200,7 @@ asio::awaitable<Result<json::object>> EtcdClient::call(std::string path, json::o
     auto answer = co_await ask(endpoint, path, body, until);
     if (answer) co_return answer;
     failure = answer.error();
-    if (had_token && token_.empty()) {  // it has expired
+    if (had_token && token_.empty()) {  // the token has expired
       if (auto const logged_in = co_await log_in(endpoint, until); !logged_in) co_return logged_in.error();
       co_return co_await ask(endpoint, path, body, until);
     }

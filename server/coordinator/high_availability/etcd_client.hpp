@@ -1,6 +1,7 @@
 // Client of etcd's v3 API, as JSON over HTTP.
 //
-// https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway/. Keys and values are base64 there, numbers of 64 bits strings.
+// https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway/. That API encodes keys and values in base64, and 64-bit numbers
+// as strings.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -31,7 +32,7 @@ struct EtcdOptions {
 };
 
 [[nodiscard]] std::string to_base64(std::string_view bytes);
-[[nodiscard]] std::string from_base64(std::string_view text);  // "" of what is none
+[[nodiscard]] std::string from_base64(std::string_view text);  // "" if the text is not base64
 
 // End of the range of keys that begin with `prefix`.
 [[nodiscard]] std::string end_of_prefix(std::string prefix);
@@ -39,7 +40,7 @@ struct EtcdOptions {
 // A 64-bit number in an answer; 0 if it is missing, as etcd omits zeros.
 [[nodiscard]] std::int64_t number_at(boost::json::object const& object, std::string_view name);
 
-// On the executor's one thread.
+// Owned by Election's owner or by an EtcdStore; called on the executor's one thread.
 class EtcdClient {
  public:
   // `traffic` counts the requests; null: they are not counted.
@@ -62,14 +63,14 @@ class EtcdClient {
   };
   // All keys that begin with `prefix`, in their order, as of one revision. Errors: as call().
   boost::asio::awaitable<Result<std::vector<Pair>>> list(std::string prefix, http::TimePoint deadline);
-  // Errors: as call().
+  // Returns the pair of this key; empty if the key does not exist. Errors: as call().
   boost::asio::awaitable<Result<std::optional<Pair>>> get(std::string key, http::TimePoint deadline);
 
   [[nodiscard]] std::string const& endpoint() const { return options_.endpoints[present_]; }
   [[nodiscard]] EtcdOptions const& options() const { return options_; }
 
  private:
-  // Of the endpoint at this position in the list.
+  // Sends one request to the endpoint at this position in the list.
   boost::asio::awaitable<Result<boost::json::object>> ask(std::size_t endpoint, std::string path,
                                                           boost::json::object body, http::TimePoint deadline);
   boost::asio::awaitable<Status> log_in(std::size_t endpoint, http::TimePoint deadline);
@@ -81,7 +82,7 @@ class EtcdClient {
   http::Credentials credentials_;
   http::Client client_;
   std::size_t present_ = 0;  // endpoint that answered last
-  std::string token_;        // of the user
+  std::string token_;        // of the logged-in user
 };
 
 }  // namespace chorus::coordinator

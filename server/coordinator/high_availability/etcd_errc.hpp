@@ -1,4 +1,4 @@
-// What can go wrong between a coordinator and etcd.
+// Errors of a coordinator's use of etcd.
 #pragma once
 
 #include <system_error>
@@ -7,14 +7,14 @@ namespace chorus::coordinator {
 
 enum class EtcdErrc {
   unreachable = 1,  // no endpoint answers in time, or the cluster has no quorum
-  refused,          // wrong user, password or certificate; what etcd says of a request
-  no_lease,         // it has expired, or was revoked
+  refused,          // wrong user, password or certificate, or a request that etcd rejects
+  no_lease,         // the lease has expired, or was revoked
   not_leader,       // another coordinator leads
-  emptied,          // what this process has seen there is gone
-  newer,            // keys of a format that this release does not know
-  unknown_cluster,  // etcd has no keys of it
-  wrong_cluster,    // rows of a cluster of another name
-  malformed,        // no etcd answers there
+  emptied,          // the keys that this process has seen are gone
+  newer,            // the keys have a format that this release does not support
+  unknown_cluster,  // etcd has no keys of the cluster
+  wrong_cluster,    // the rows belong to a cluster of another name
+  malformed,        // the endpoint is not etcd
 };
 
 [[nodiscard]] std::error_category const& etcd_category();

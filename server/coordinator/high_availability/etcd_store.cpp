@@ -15,18 +15,18 @@ namespace {
 namespace json = boost::json;
 using std::chrono::steady_clock;
 
-constexpr auto patience = std::chrono::seconds(3);  // with a write
+constexpr auto patience = std::chrono::seconds(3);  // limit of a write
 constexpr auto patience_reading = std::chrono::seconds(30);
-// etcd takes 128 operations and 1.5 MiB at once.
+// etcd accepts at most 128 operations and 1.5 MiB in a transaction.
 constexpr std::size_t operations_max = 100;
 constexpr std::size_t transaction_bytes_max = 1 << 20;
 constexpr std::size_t piece_bytes = 512 << 10;
-constexpr std::int64_t revisions_kept = 1000;  // of the history
+constexpr std::int64_t revisions_kept = 1000;  // revisions of etcd's history that compaction keeps
 constexpr std::string_view pieces_of_redo = "redo/", redo_is_whole = "redo_is_whole", order = "order";
 constexpr int attempts_max = 4;
 
 std::string number_of(std::size_t piece) {
-  constexpr std::size_t digits = 4;  // so that pieces stand in order
+  constexpr std::size_t digits = 4;  // makes the pieces sort like their numbers
   auto const text = std::to_string(piece);
   return std::string(digits - std::min(digits, text.size()), '0') + text;
 }
@@ -41,7 +41,7 @@ json::object erase(std::string const& first, std::string const& end) {
 
 json::object range_of(std::string const& key) { return {{"request_range", json::object{{"key", to_base64(key)}}}}; }
 
-// A number of the key that the i-th range of a transaction has found; 0 if there is no such key.
+// Returns a number of the key that the i-th range request of a transaction found; 0 if the key does not exist.
 std::int64_t number_found(json::object const& answer, std::size_t i, std::string_view number) {
   boost::system::error_code error;
   auto const path = "/responses/" + std::to_string(i) + "/response_range/kvs/0";
@@ -79,7 +79,7 @@ std::string EtcdStore::key_of(Row const& row) const {
   return prefix_ + "rows/" + std::string(name(row.table)) + "/" + row.key + "/";
 }
 
-// Appends the row's operations to the last transaction, or to new ones where they do not fit.
+// Appends the row's operations to the last transaction, or to new transactions if they do not fit.
 void EtcdStore::add(Row const& row, std::vector<Operations>& transactions) {
   Operations operations;
   auto const key = key_of(row);
@@ -88,7 +88,7 @@ void EtcdStore::add(Row const& row, std::vector<Operations>& transactions) {
     operations.push_back(
         put(key + number_of(piece), std::string_view(*row.body).substr(piece * piece_bytes, piece_bytes)));
   if (pieces == 0 || in_pieces_.contains(key)) operations.push_back(erase(key + number_of(pieces), end_of_prefix(key)));
-  if (pieces > 1) in_pieces_.insert(key);  // stays: a write that failed is repeated
+  if (pieces > 1) in_pieces_.insert(key);  // kept even if the write fails, because the caller repeats it
   for (auto& operation : operations) {
     std::size_t bytes = bytes_of(operation);
     if (!transactions.empty())
@@ -134,7 +134,7 @@ Status EtcdStore::commit(Operations operations) {
       deposed_();
       return failed(Error(EtcdErrc::not_leader, "another coordinator leads"));
     }
-    // An earlier transaction of this leader was done, whose answer did not arrive.
+    // An earlier transaction of this leader was executed, but its answer did not arrive.
     order_revision_ = number_found(*answer, 1, "mod_revision");
   }
   return failed(Error(EtcdErrc::unreachable, "requests that were given up came between"));
@@ -182,13 +182,13 @@ Status EtcdStore::finish_what_was_begun() {
 Status EtcdStore::write(std::span<Row const> rows) {
   std::vector<Operations> transactions;
   for (auto const& row : rows) add(row, transactions);
-  if (transactions.empty()) transactions.emplace_back();  // compares the term
+  if (transactions.empty()) transactions.emplace_back();  // one empty transaction, which compares the term
   auto const written = write_all(std::move(transactions));
   if (written) compact();
   return written;
 }
 
-// A failure is ignored: a later write compacts.
+// Ignores a failure: a later write compacts.
 void EtcdStore::compact() {
   if (revision_ < compacted_ + 2 * revisions_kept) return;
   auto const until = revision_ - revisions_kept;
@@ -198,7 +198,7 @@ void EtcdStore::compact() {
   look_at_size();
 }
 
-// A failure is ignored: the size stays as it was.
+// Ignores a failure: the known size stays.
 void EtcdStore::look_at_size() {
   auto const status = http::run_to_end(io_, etcd_.call("/v3/maintenance/status", {}, steady_clock::now() + patience));
   if (status) bytes_ = static_cast<std::uint64_t>(number_at(*status, "dbSize"));

@@ -1,5 +1,5 @@
 // The journal's rows in etcd. Every write is a transaction that compares the leader's term, so that a former leader
-// writes nothing, however long it was stopped. docs/reference/etcd.md describes the keys.
+// writes nothing, even if it was stopped in between. docs/reference/etcd.md describes the keys.
 #pragma once
 
 #include <atomic>
@@ -18,19 +18,20 @@
 
 namespace chorus::coordinator {
 
+// Owned by the Journal, which calls it on its own thread, or by HeldCluster.
 class EtcdStore final : public Store {
  public:
   // `deposed` is called on the writing thread when a write finds that another coordinator leads.
   EtcdStore(EtcdOptions options, Leadership leadership, std::function<void()> deposed,
             std::shared_ptr<EtcdTraffic> traffic = nullptr);
 
-  // Reads the rows that the next read() returns without waiting. Errors: as of read().
+  // Reads the rows, so that the next read() does not wait. Errors: as read().
   [[nodiscard]] Status preload();
   [[nodiscard]] Result<std::vector<Row>> read() override;
   [[nodiscard]] Status write(std::span<Row const> rows) override;
   [[nodiscard]] std::string const& place() const override { return place_; }
   [[nodiscard]] StoreIdentity identity() const override;
-  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }  // of all that this etcd keeps
+  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }  // size of the whole etcd database
 
  private:
   using Operations = boost::json::array;
@@ -52,11 +53,11 @@ class EtcdStore final : public Store {
   std::string const prefix_;
   std::string const place_;
   std::optional<std::vector<Row>> preloaded_;
-  std::set<std::string> in_pieces_;  // keys of rows of more than one
+  std::set<std::string> in_pieces_;  // keys of rows that were written in more than one piece
   std::int64_t revision_ = 0;        // of the last write
   std::int64_t order_revision_ = 0;  // mod_revision of the key `order`, as last seen; 0: no such key
   std::int64_t compacted_ = 0;
-  std::atomic<std::uint64_t> bytes_ = 0;  // read by another thread than the writing one
+  std::atomic<std::uint64_t> bytes_ = 0;  // read by another thread than the one that writes
 };
 
 }  // namespace chorus::coordinator

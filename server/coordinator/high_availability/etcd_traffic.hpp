@@ -1,4 +1,4 @@
-// Requests to each endpoint of etcd, by how they ended.
+// Counters of the requests to each endpoint of etcd, by outcome.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class EtcdTraffic {
 
   explicit EtcdTraffic(std::vector<std::string> endpoints);
 
-  // `endpoint`: position in the list. A URL that is listed twice is one endpoint.
+  // `endpoint`: position in the list. A URL that appears twice in the list counts as one endpoint.
   void count(std::size_t endpoint, Outcome outcome);
 
   [[nodiscard]] std::vector<metrics::LeadershipScrape::Endpoint> endpoints() const;

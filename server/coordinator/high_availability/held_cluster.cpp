@@ -8,12 +8,12 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr auto patience_of_holder = std::chrono::seconds(5);
-// Stands where the leader's URL does. No name under .invalid resolves.
+// Stored in place of the leader's URL. No name under .invalid resolves.
 constexpr char const* holder = "http://chorus-journal.invalid";
 
 ElectionPatience patience_of_election() {
   ElectionPatience held;
-  held.lease = std::chrono::seconds(60);  // nothing renews the lease; a holder that is killed blocks for so long
+  held.lease = std::chrono::seconds(60);  // nothing renews the lease: a killed holder blocks the cluster for so long
   held.answer = patience_of_holder;
   return held;
 }

@@ -1,4 +1,4 @@
-// A cluster in etcd that no coordinator leads, held so that none begins to lead.
+// A lock on a cluster in etcd that has no leader: while it is held, no coordinator becomes the leader.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -10,10 +10,10 @@
 
 namespace chorus::coordinator {
 
-// Leads the cluster without serving. Calls block. One thread.
+// Leads the cluster without serving. Calls block. Used by one thread.
 class HeldCluster {
  public:
-  enum class Unknown { refuse, begin };  // what to do about a cluster that etcd does not know
+  enum class Unknown { refuse, begin };  // what hold() does if etcd does not know the cluster
 
   // Errors: EtcdErrc; not_leader names the coordinator that leads.
   [[nodiscard]] static Result<std::unique_ptr<HeldCluster>> hold(EtcdOptions options, Unknown unknown);

@@ -1,5 +1,5 @@
-// The HTTP service of a coordinator that does not lead. /readyz names the leader, /metrics says what this process does;
-// all else is redirected to the leader (307).
+// The HTTP service of a standby. /readyz names the leader, /metrics describes this process; any other request is
+// redirected to the leader (307).
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -23,10 +23,10 @@ struct StandbyOptions {
   double process_start_seconds = 0;                    // since 1970
   std::uint64_t memory_limit_bytes = 0;                // of the process
   std::shared_ptr<metrics::LogCounter const> logged;   // null: lines are not counted
-  std::function<metrics::LeadershipScrape()> scraped;  // what /metrics says of the leader and of etcd
+  std::function<metrics::LeadershipScrape()> scraped;  // state of leadership and of etcd, for /metrics
 };
 
-// On the executor's one thread.
+// Owned by Leading; called on the executor's one thread.
 class Standby {
  public:
   // The election outlives it.

@@ -1,4 +1,4 @@
-// What both places of the journal promise, a file of SQLite and a real etcd.
+// The promises of a store, checked on a SQLite file and on a real etcd.
 #include <doctest/doctest.h>
 #include <httplib.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 using Rows = std::vector<Row>;
 
-// One who leads, without keeping its lease: what it writes counts until the next one leads.
+// A leader that does not renew its lease: its writes are accepted until another coordinator leads.
 class Leader {
  public:
   Leader(Etcd const& etcd, std::string const& cluster, std::chrono::seconds lease = std::chrono::seconds(600))
@@ -61,7 +61,7 @@ class Leader {
   int deposed_ = 0;
 };
 
-// A way to etcd that passes requests on, or keeps them and does not answer.
+// A gateway to etcd that passes requests on, or holds them back without an answer.
 class SlowGateway {
  public:
   explicit SlowGateway(Etcd const& etcd) {
@@ -81,7 +81,7 @@ class SlowGateway {
 
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   void hold() { holds_ = true; }
-  // The first request that was kept.
+  // Returns the first request that was held back.
   [[nodiscard]] std::string held() {
     std::scoped_lock const lock(mutex_);
     return held_;
@@ -114,22 +114,22 @@ Row row(int number, std::size_t bytes = 10) {
   return {Table::collectives, key, std::string(bytes, static_cast<char>('a' + number % 26))};
 }
 
-// `open` gives the store, as the next life finds it.
+// `open` returns the store as a restarted coordinator finds it.
 void check_promises(std::function<Store&()> const& open) {
   CHECK(open().read().value().empty());
-  // Rows that are replaced, and gone.
+  // Rows are replaced and deleted.
   REQUIRE(open().write(Rows{row(1), row(2), {Table::workers, "w0", "{}"}, {Table::shards, "p/0", "[1]"}}).has_value());
   REQUIRE(open().write(Rows{row(1, 5), {Table::collectives, row(2).key, std::nullopt}}).has_value());
   CHECK(open().read().value() == Rows{{Table::workers, "w0", "{}"}, row(1, 5), {Table::shards, "p/0", "[1]"}});
-  // Nothing to write is a look.
+  // A write without rows checks the store.
   CHECK(open().write(Rows()).has_value());
-  // Whatever JSON may hold.
+  // A body with any characters that JSON can contain.
   std::string const odd("\"\\ \n\t\0 \x7f \xc3\xa4", 12);
   REQUIRE(open().write(Rows{{Table::events, "1", odd}}).has_value());
   auto const rows = open().read().value();
   CHECK(std::ranges::find(rows, Row{Table::events, "1", odd}) != rows.end());
   REQUIRE(open().write(Rows{{Table::events, "1", std::nullopt}}).has_value());
-  // More at once than etcd takes, in rows and in bytes; and less again.
+  // A write with more rows and bytes than etcd accepts in one transaction, and then a shorter row.
   Rows many;
   for (int i = 10; i < 500; ++i) many.push_back(row(i, 100));
   many.push_back(row(500, 3 << 20));
@@ -147,7 +147,7 @@ void check_promises(std::function<Store&()> const& open) {
 
 }  // namespace
 
-TEST_CASE("a file keeps what a coordinator promises") {
+TEST_CASE("a journal file keeps the promises of a store") {
   ScratchDirectory const here;
   std::unique_ptr<JournalFile> file;
   check_promises([&]() -> Store& {
@@ -157,7 +157,7 @@ TEST_CASE("a file keeps what a coordinator promises") {
   });
 }
 
-TEST_CASE("etcd keeps what a coordinator promises") {
+TEST_CASE("etcd keeps the promises of a store") {
   if (auto const why = Etcd::missing(); !why.empty()) {
     MESSAGE("skipped: " << why);
     return;
@@ -170,11 +170,11 @@ TEST_CASE("etcd keeps what a coordinator promises") {
     CHECK(leader->store().read().has_value());
     return leader->store();
   });
-  // Another cluster sees nothing of it.
+  // Another cluster does not see these rows.
   CHECK(Leader(etcd, "b").store().read().value().empty());
 }
 
-TEST_CASE("whoever leads no longer writes nothing, and hears so") {
+TEST_CASE("a former leader's write changes nothing and reports that it leads no longer") {
   if (auto const why = Etcd::missing(); !why.empty()) {
     MESSAGE("skipped: " << why);
     return;
@@ -210,7 +210,7 @@ TEST_CASE("a request that was given up, and that etcd receives after a later one
   };
   REQUIRE(write("first"));
   slow.hold();
-  REQUIRE(write("second"));  // by the second endpoint, after the first one had it
+  REQUIRE(write("second"));  // the second endpoint answers; the first one has received the request before
   REQUIRE(write("third"));
   auto const late = etcd.post("/v3/kv/txn", slow.held());
   CHECK_MESSAGE(!boost::json::parse(late).as_object().contains("succeeded"), late);
@@ -219,7 +219,7 @@ TEST_CASE("a request that was given up, and that etcd receives after a later one
   CHECK(leader.deposed() == 0);
 }
 
-TEST_CASE("a write of many rows that its writer did not live to finish is there as a whole, or not at all") {
+TEST_CASE("a write of several transactions that its writer did not finish is read as a whole or not at all") {
   if (auto const why = Etcd::missing(); !why.empty()) {
     MESSAGE("skipped: " << why);
     return;
@@ -236,7 +236,7 @@ TEST_CASE("a write of many rows that its writer did not live to finish is there 
   {
     Leader leader(etcd, "a");
     put("redo/0000", piece("w0", "1"));
-    CHECK(leader.store().read().value().empty());  // it was not whole
+    CHECK(leader.store().read().value().empty());  // the redo log was not complete
     put("redo/0000", piece("w0", "1"));
     put("redo/0001", piece("w1", "2"));
     put("redo_is_whole", "2");
@@ -266,13 +266,13 @@ TEST_CASE("requests to etcd are counted by endpoint and result") {
   auto const counted = traffic->endpoints();
   REQUIRE(counted.size() == 2);
   CHECK(counted[0].url == options.endpoints[0]);
-  CHECK(counted[0].unreachable == 1);  // it is not asked again while the other one answers
+  CHECK(counted[0].unreachable == 1);  // not asked again while the other endpoint answers
   CHECK(counted[0].answered == 0);
   CHECK(counted[1].answered == 3);
   CHECK(counted[1].unreachable + counted[1].refused + counted[1].malformed == 0);
 }
 
-TEST_CASE("an endpoint of etcd that is listed twice is counted once") {
+TEST_CASE("a URL of etcd that is listed twice is counted as one endpoint") {
   EtcdTraffic traffic({"http://a:1", "http://b:1", "http://a:1"});
   traffic.count(0, EtcdTraffic::Outcome::answered);
   traffic.count(2, EtcdTraffic::Outcome::answered);
@@ -282,7 +282,7 @@ TEST_CASE("an endpoint of etcd that is listed twice is counted once") {
   CHECK(counted[1].url == "http://b:1");
 }
 
-TEST_CASE("base64 and ranges are those of etcd") {
+TEST_CASE("base64 and ends of key ranges are as etcd defines them") {
   for (std::size_t size = 0; size < 10; ++size) {
     std::string const bytes = std::string(
                                   "\0\xff"

@@ -1,5 +1,5 @@
-// Where a test may stop the process: called with the name of the point, before and after whatever must survive a crash.
-// What main() makes has none.
+// A hook at which a test may stop the process: called with the name of the point, before and after everything that must
+// survive a crash. main() sets none.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Which file a path leads to, so that one that was removed or replaced under its user is noticed.
+// Identity of the file behind a path, by which a user of the file notices that it was removed or replaced.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct FileIdentity {
   friend bool operator==(FileIdentity const&, FileIdentity const&) = default;
 };
 
-// Nothing: there is no file that could be looked at.
+// Returns nothing if the path leads to no file that can be examined.
 [[nodiscard]] std::optional<FileIdentity> identity_of(std::string const& path);
 
 }  // namespace chorus::coordinator

@@ -16,12 +16,12 @@ std::string in_tenths(Journal::Clock::duration time) {
 
 }  // namespace
 
-// A write that is under way, shared by the journal and its thread.
+// A write under way, shared by the journal and its thread.
 struct Journal::Writing {
   Clock::time_point begun = Clock::now();
-  std::optional<Status> done;  // on the executor
+  std::optional<Status> done;  // set on the executor
   std::mutex mutex;
-  bool is_left = false;  // the journal has gone, and the executor may have: with the mutex held
+  bool is_left = false;  // the journal, and perhaps the executor, is destroyed; guarded by the mutex
 };
 
 Journal::Journal(asio::any_io_executor executor, std::unique_ptr<Store> store, JournalPatience patience,
@@ -36,7 +36,8 @@ Journal::Journal(asio::any_io_executor executor, std::unique_ptr<Store> store, J
       thread_(std::make_unique<http::SideThread>(std::move(instead))),
       writer_(executor) {}
 
-// Nothing ends a thread that waits for a disk in the kernel: the pool that would join it is left to it.
+// Nothing ends a thread that waits in the kernel for a disk. Its pool is leaked, because the pool's destructor would
+// join the thread.
 Journal::~Journal() {
   auto* const left = writing_ ? thread_.release() : nullptr;
   static_cast<void>(left);
@@ -141,7 +142,7 @@ asio::awaitable<void> Journal::write_batches() {
   }
 }
 
-// On the journal's thread; nothing if the journal is stopped before the disk has answered.
+// Writes on the journal's thread. Returns nothing if the journal is stopped before the disk answers.
 asio::awaitable<std::optional<Status>> Journal::write_there(std::shared_ptr<std::vector<Row> const> batch) {
   writing_ = std::make_shared<Writing>();
   asio::post(thread_->executor(), [this, executor = executor_, store = store_, batch, writing = writing_] {
@@ -149,7 +150,7 @@ asio::awaitable<std::optional<Status>> Journal::write_there(std::shared_ptr<std:
     std::scoped_lock const lock(writing->mutex);
     if (writing->is_left) return;
     asio::post(executor, [this, writing, status = std::move(status)] {
-      // Whoever was not waited for any more finds no journal.
+      // The journal may be destroyed once it has left this write behind.
       if (writing->is_left) return;
       writing->done = status;
       changed_.notify_all();
@@ -171,7 +172,7 @@ asio::awaitable<void> Journal::write_batch() {
   for (auto& [key, body] : pending_) batch->push_back({key.first, key.second, std::move(body)});
   pending_.clear();
   auto const reaches = written_;
-  // Without rows it only looks whether the file is where it was.
+  // An empty batch only checks that the file is in its place.
   bool const writes = !batch->empty();
   if (writes) at("journal: before a write");
   auto const begun = Clock::now();
@@ -197,7 +198,7 @@ asio::awaitable<void> Journal::write_batch() {
     if (!failing_since_) failing_since_ = begun;
     ++failures_;
     asked_ = durable_;
-    // What was noted meanwhile is newer.
+    // emplace() keeps the rows noted meanwhile, which are newer.
     for (auto& row : *batch) pending_.emplace(Key(row.table, std::move(row.key)), std::move(row.body));
     due_ = Clock::now() + patience_.retry;
   }

@@ -1,9 +1,8 @@
-// What the coordinator must not forget, on its way to the disk.
+// Writes the coordinator's rows to its store, asynchronously.
 //
-// Writing is asynchronous: write() notes a row, flush() returns when everything noted so far is on the disk. Rows of
-// many callers share a transaction: while one is being written, the next one fills. A thread of its own waits for the
-// disk, because a sync takes milliseconds, and seconds on a disk that is busy, while the thread that serves has leases
-// to renew.
+// write() notes a row; flush() returns when all rows noted so far are durable. Rows of many callers share a
+// transaction: while one transaction is written, the next one fills. A separate thread waits for the disk. A sync takes
+// milliseconds, or seconds on a busy disk, and the serving thread has leases to renew.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -26,69 +25,73 @@
 
 namespace chorus::coordinator {
 
+// Times of a journal; tests set others.
 struct JournalPatience {
-  std::chrono::milliseconds lazy{100};    // until rows are written that nobody waits for
-  std::chrono::milliseconds retry{1000};  // after a write has failed
-  // With one write: after it the disk counts as one that does not answer. The same for a journal that cannot be written
-  // to make the coordinator unready.
+  std::chrono::milliseconds lazy{100};    // time until rows are written for which no caller waits
+  std::chrono::milliseconds retry{1000};  // time between attempts after a failed write
+  // Limit of one write; a longer write counts as unanswered. A journal that has failed for so long makes the
+  // coordinator unready.
   std::chrono::milliseconds stall{5000};
-  std::chrono::milliseconds look{2000};  // at the file, where nothing is to be written
+  std::chrono::milliseconds look{2000};  // interval at which the file is checked while no rows are written
 };
 
-// On the executor's one thread. The log outlives this.
+// Owned by the coordinator; called on the executor's one thread. The log outlives the journal.
 class Journal {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Without a store everything stays in memory, and every call succeeds at once. `instead`: see SideThread.
+  // Without a store everything stays in memory, and every call succeeds at once. `instead`: an executor that replaces
+  // the thread, see SideThread.
   Journal(boost::asio::any_io_executor executor, std::unique_ptr<Store> store, JournalPatience patience,
           Failpoint failpoint, spdlog::logger& log, boost::asio::any_io_executor instead = {});
-  ~Journal();  // after stop(), or without start()
+  ~Journal();  // call after stop(), or without start()
   Journal(Journal const&) = delete;
   Journal& operator=(Journal const&) = delete;
 
-  // The rows of the last life. Call before start(). Errors: JournalErrc.
+  // Returns the rows of the store. Call before start(). Errors: JournalErrc.
   [[nodiscard]] Result<std::vector<Row>> read();
 
-  // `observer` is told how long each write took that succeeded. Call before start().
+  // The observer gets the duration of each successful write. Call before start().
   void on_written(std::function<void(Clock::duration)> observer) { observer_ = std::move(observer); }
 
   void start();
-  // Writes what is left, if it can be written by then. A thread that the disk does not answer is left behind, with the
-  // file.
+  // Writes the remaining rows, if the disk answers until then. Otherwise leaves the thread that waits for the disk, and
+  // its store, behind.
   boost::asio::awaitable<void> stop(Clock::time_point until = Clock::time_point::max());
 
-  // A row that replaces another one which has not been written yet costs nothing.
+  // Notes a row. Replaces a noted row of the same key that has not been written yet.
   void write(Row row);
-  // Everything that was noted before is durable, or why not: then it is tried again and again, whether somebody waits
-  // or not. Problems: unavailable, also when a write has taken too long; deadline_exceeded.
+  // Waits until all rows noted so far are durable; returns the problem if they are not. The journal then goes on
+  // trying, with or without a caller that waits. Problems: unavailable, also for a write longer than the patience with
+  // a stall; deadline_exceeded.
   boost::asio::awaitable<std::optional<http::Problem>> flush(Clock::time_point deadline = Clock::time_point::max());
-  // The same without waiting.
+  // Starts the write of all noted rows without waiting for its end.
   void hurry();
 
-  // Why the last attempt has failed, if it has, or takes too long: what must not be forgotten is then not begun.
+  // Returns the reason why the last attempt failed or takes too long. The coordinator then begins nothing that needs
+  // the journal.
   [[nodiscard]] std::optional<http::Problem> failure() const;
-  // The same, once it has been so for longer than the patience with a stall.
+  // Returns failure() once it has lasted for the patience with a stall.
   [[nodiscard]] std::optional<http::Problem> lasting_failure() const;
   [[nodiscard]] bool on_disk() const { return store_ != nullptr; }
 
   struct Counts {
     std::uint64_t writes = 0, failures = 0;  // transactions
-    std::uint64_t unwritten = 0;             // changes that are not durable
+    std::uint64_t unwritten = 0;             // rows noted and not durable
     std::uint64_t bytes = 0;                 // of the store
-    double waiting_seconds = 0;              // for the disk, of the write that is under way
+    double waiting_seconds = 0;              // of the write under way, for the disk
     std::optional<double> last_seconds;      // of the last transaction; empty before the first
   };
-  // Of a journal that is on disk.
+  // Requires on_disk().
   [[nodiscard]] Counts counts() const;
 
-  // Of a journal that is on disk.
+  // Requires on_disk().
   [[nodiscard]] StoreIdentity identity() const { return store_->identity(); }
 
-  // Every write() has a number, from 1; those up to durable() are on the disk.
+  // Numbers of write() calls, from 1. Those up to durable() are durable.
   [[nodiscard]] std::uint64_t written() const { return written_; }
   [[nodiscard]] std::uint64_t durable() const { return store_ ? durable_ : written_; }
-  // durable() or failure() may have changed.
+  // Notified when durable() or failure() may have changed.
   [[nodiscard]] http::Condition& changed() { return changed_; }
 
  private:
@@ -105,20 +108,20 @@ class Journal {
   }
 
   boost::asio::any_io_executor executor_;
-  std::shared_ptr<Store> const store_;  // shared with the thread
+  std::shared_ptr<Store> const store_;  // shared with the thread that waits for the disk
   JournalPatience const patience_;
   Failpoint const failpoint_;
   spdlog::logger& log_;
   std::map<Key, std::optional<std::string>> pending_;
-  Clock::time_point due_{};      // of what is pending
-  Clock::time_point look_at_{};  // when the file is looked at, if nothing is written before
+  Clock::time_point due_{};      // when the pending rows are written at the latest
+  Clock::time_point look_at_{};  // when the file is checked, if no rows are written before
   std::uint64_t written_ = 0, durable_ = 0;
-  std::uint64_t asked_ = 0;                  // somebody waits for what was written up to here
-  std::uint64_t writes_ = 0, failures_ = 0;  // attempts
-  std::optional<double> last_seconds_;       // of the last one that succeeded
+  std::uint64_t asked_ = 0;                  // number of the last row for which a caller waits
+  std::uint64_t writes_ = 0, failures_ = 0;  // transactions that succeeded; attempts that failed
+  std::optional<double> last_seconds_;       // duration of the last transaction
   std::optional<Error> failure_;
   std::optional<Clock::time_point> failing_since_;
-  std::shared_ptr<Writing> writing_;  // on the thread; null: nothing
+  std::shared_ptr<Writing> writing_;  // the write under way; null: none
   bool stopping_ = false;
   Clock::time_point stop_until_ = Clock::time_point::max();
   http::Condition work_;

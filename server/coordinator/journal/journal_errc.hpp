@@ -1,4 +1,4 @@
-// What can be wrong with a journal.
+// Errors of a journal.
 #pragma once
 
 #include <system_error>
@@ -6,12 +6,12 @@
 namespace chorus::coordinator {
 
 enum class JournalErrc {
-  not_a_journal = 1,  // a directory, a text file, another program's database
-  damaged,            // truncated, or bits have changed
-  newer,              // of a schema that this release does not know
-  in_use,             // another coordinator has it open
-  not_empty,          // rows are imported into an empty store only
-  not_there,          // there is no journal to export
+  not_a_journal = 1,  // a directory, a text file, a database of another program
+  damaged,            // truncated, or with changed bits
+  newer,              // of a schema that this release does not support
+  in_use,             // opened by another coordinator
+  not_empty,          // the store that rows are imported into has rows
+  not_there,          // no journal to export
   cannot_write,       // read-only, no such directory, disk full, I/O error
 };
 

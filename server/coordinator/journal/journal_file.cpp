@@ -19,14 +19,14 @@
 namespace chorus::coordinator {
 namespace {
 
-constexpr std::size_t tables_of_schema_1 = 7;  // the first of them
+constexpr std::size_t tables_of_schema_1 = 7;  // the first of all_tables
 
 constexpr int application_id = 0x43484f52;  // "CHOR"
 constexpr char const* how_to_go_on =
     "; restore it from a copy, or move it (and its -wal file) away to begin with an empty one, which forgets groups, "
     "parameters, collectives and Idempotency-Keys";
 
-// A row that was copied to another key or table, or changed in any bit, has another one.
+// Detects a changed bit, and a row copied to another key or table.
 std::int64_t hash_of(Table table, std::string_view key, std::string_view body) {
   auto const text = name(table);
   auto digest = plan::digest(text.data(), text.size(), 0);
@@ -56,12 +56,12 @@ std::string directory_of(std::string const& path) {
   return parent.empty() ? std::string(".") : parent;
 }
 
-// What whoever runs the coordinator can do about it, or "".
+// Returns what the operator can do about the error, or "".
 std::string how_to_mend(std::string const& path, int code, int reason) {
   auto const directory = directory_of(path);
   if ((code & 0xff) == SQLITE_FULL || reason == ENOSPC || reason == EDQUOT)
     return "; make room in " + directory + ", or give it a larger volume: until then nothing new can be launched";
-  // Of a write that ends at the limit SQLite does not tell the reason.
+  // SQLite does not report the reason of a write that ends at the limit.
   rlimit limit{};
   bool const is_limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   if (reason == EFBIG || (is_limited && (code & 0xff) == SQLITE_IOERR))
@@ -76,7 +76,7 @@ std::string how_to_mend(std::string const& path, int code, int reason) {
   return "";
 }
 
-// So that the name of a new file is on the disk too.
+// Makes the name of a new file durable.
 void sync_directory_of(std::string const& path) {
   auto const directory = ::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;
@@ -89,13 +89,13 @@ Error cannot_open(std::string const& path, int reason) {
           "the journal " + path + " cannot be opened: " + std::strerror(reason) + how_to_mend(path, SQLITE_OK, reason)};
 }
 
-// SQLite tries again to read what it may not write, and then tells of the second failure.
+// Checks before SQLite does: SQLite retries a refused open as a read, and reports only the second failure.
 Status may_write_beside(std::string const& path) {
   if (::faccessat(AT_FDCWD, directory_of(path).c_str(), W_OK | X_OK, AT_EACCESS) == 0) return ok();
   return cannot_open(path, errno);
 }
 
-// The file, and the log beside it.
+// Checks the file, and the directory for its log.
 Status may_write(std::string const& path) {
   if (::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) == 0) return may_write_beside(path);
   return Error(JournalErrc::cannot_write, "the journal " + path + " cannot be written: " + std::strerror(errno) +
@@ -112,7 +112,7 @@ Status sync_file(std::string const& path) {
   return Error(JournalErrc::cannot_write, path + ": " + std::strerror(reason));
 }
 
-// What is left of it, with what SQLite keeps beside it.
+// Removes a draft and the files that SQLite keeps beside it.
 void remove_draft(std::string const& draft) {
   for (auto const* rest : {"", "-journal", "-wal"}) std::remove((draft + rest).c_str());
 }
@@ -186,7 +186,7 @@ Result<std::unique_ptr<JournalFile>> JournalFile::open(std::string const& path) 
   return file;
 }
 
-// Under another name, and renamed when it is whole: whoever finds a file of the right name finds a journal.
+// Makes the file under another name and renames it when it is whole: a file under the right name is always a journal.
 Status JournalFile::make() {
   auto const draft = path_ + ".new";
   remove_draft(draft);
@@ -214,7 +214,7 @@ Status JournalFile::connect() {
   database_.reset(opened);
   if (code != SQLITE_OK) return failed(opened, code);
   sqlite3_extended_result_codes(opened, 1);
-  // The log's index then lies in this process's memory, and nobody else can open the file beside it.
+  // An exclusive lock keeps the log's index in this process's memory, and other processes from opening the file.
   if (auto done = run(opened, "PRAGMA locking_mode=EXCLUSIVE"); !done) return done;
   auto const application = ask("PRAGMA application_id");
   if (!application) return application.error();
@@ -240,7 +240,7 @@ Status JournalFile::connect() {
 }
 
 Status JournalFile::stay_in_place() {
-  if (put_.empty()) {  // it was placed anew, and could not be opened then
+  if (put_.empty()) {  // the file was written anew, and could not be opened then
     if (auto connected = connect(); !connected) return connected;
     return prepare();
   }
@@ -253,7 +253,7 @@ Status JournalFile::stay_in_place() {
                    "is written anew; or stop the coordinator, and start it with that file");
 }
 
-// The database that is open still has everything, whatever became of its names.
+// The open database still has all rows, even if its file has lost its name.
 Status JournalFile::write_anew() {
   auto const draft = path_ + ".new";
   remove_draft(draft);
@@ -265,7 +265,7 @@ Status JournalFile::write_anew() {
   if (auto synced = sync_file(draft); !synced)
     return Error(JournalErrc::cannot_write,
                  "the journal " + path_ + " cannot be written anew: " + synced.error().detail);
-  // Closing it removes a log of its name.
+  // Closing the database removes any log under its name, so it comes before the rename.
   put_.clear();
   erase_.clear();
   database_.reset();
@@ -274,7 +274,7 @@ Status JournalFile::write_anew() {
   return prepare();
 }
 
-// What another release began without parameters goes on with them.
+// Adds the tables that schema 1 did not have.
 Status JournalFile::extend() {
   if (auto checked = check(); !checked) return checked;
   auto sql = std::string("BEGIN IMMEDIATE;");
@@ -368,7 +368,7 @@ Status JournalFile::write(std::span<Row const> rows) {
     done = put(row);
   }
   if (done) done = run(database, "COMMIT");
-  // Some failures have ended the transaction already.
+  // After some failures SQLite has ended the transaction by itself.
   if (!done && sqlite3_get_autocommit(database) == 0) sqlite3_exec(database, "ROLLBACK", nullptr, nullptr, nullptr);
   if (!done) return Error(JournalErrc::cannot_write, done.error().detail);
   return ok();

@@ -1,5 +1,5 @@
-// The journal as a file: rows of JSON in SQLite tables, written in transactions that survive the loss of power. The
-// format is in docs/reference/journal.md.
+// The journal as a file: rows of JSON in SQLite tables, written in transactions that survive a loss of power. Format:
+// docs/reference/journal.md.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,29 @@ struct sqlite3_stmt;
 
 namespace chorus::coordinator {
 
-// Calls block, up to the time that the disk takes. One thread at a time; any thread.
+// Owned by the Journal, which calls it on its own thread. Calls block for as long as the disk takes. One thread at a
+// time; any thread.
 class JournalFile final : public Store {
  public:
   static constexpr int schema_version = 2;
 
-  // Opens it, or makes it where there is nothing; it belongs to this process until it is destroyed. What a crash left
-  // is put right as SQLite does it; anything else that is wrong with it is refused. Errors: JournalErrc; the detail
-  // says what is wrong and how to go on.
+  // Opens the file or creates it. The file belongs to this process until the object is destroyed. SQLite repairs what a
+  // crash left; any other damage is refused. Errors: JournalErrc; the detail says what is wrong and how to go on.
   [[nodiscard]] static Result<std::unique_ptr<JournalFile>> open(std::string const& path);
   ~JournalFile() override;
   JournalFile(JournalFile const&) = delete;
   JournalFile& operator=(JournalFile const&) = delete;
 
-  // Every row, by table and key. Errors: damaged, naming the row.
+  // Returns every row, by table and key. Errors: damaged, naming the row.
   [[nodiscard]] Result<std::vector<Row>> read() override;
 
-  // All rows or none; on return they are on the disk. A file that was removed meanwhile is written anew before; one
-  // that was replaced is left alone. Errors: cannot_write; the file is as it was.
+  // Writes all rows or none; on return they are durable. A removed file is first written anew; a file that replaced it
+  // is left alone. Errors: cannot_write; the file is unchanged.
   [[nodiscard]] Status write(std::span<Row const> rows) override;
 
   [[nodiscard]] std::string const& place() const override { return path_; }
   [[nodiscard]] StoreIdentity identity() const override { return {"sqlite", path_, ""}; }
-  [[nodiscard]] std::uint64_t bytes() const override;  // of the file and what SQLite keeps beside it
+  [[nodiscard]] std::uint64_t bytes() const override;  // of the file and of the files that SQLite keeps beside it
 
  private:
   struct Closer {
@@ -61,7 +61,7 @@ class JournalFile final : public Store {
   [[nodiscard]] Status check();
   [[nodiscard]] Status prepare();
   [[nodiscard]] Status put(Row const& row);
-  // The database is still the file of its name, and its log beside it.
+  // Checks that the path still leads to the open database, and the log's path to its log. Writes a removed file anew.
   [[nodiscard]] Status stay_in_place();
   [[nodiscard]] Status write_anew();
   [[nodiscard]] Status run(sqlite3* database, char const* sql);
@@ -71,7 +71,7 @@ class JournalFile final : public Store {
   [[nodiscard]] Result<Statement> compile(std::string const& sql);
 
   std::string const path_;
-  std::optional<FileIdentity> file_, log_;  // as they were opened
+  std::optional<FileIdentity> file_, log_;  // when they were opened
   Database database_;
   std::map<Table, Statement> put_, erase_;
 };

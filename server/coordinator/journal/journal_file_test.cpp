@@ -1,4 +1,4 @@
-// The file of a journal: what was written is there again, or the file is refused. Never anything in between.
+// The file of a journal: reading returns the rows that were written, or an error, and never a part of the rows.
 #include <doctest/doctest.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -23,7 +23,8 @@ void execute(std::string const& path, char const* sql) {
   REQUIRE(sqlite3_close(database) == SQLITE_OK);
 }
 
-// A journal after a crash: the file, and a log with one transaction per state that is given back.
+// Copies a journal to `image` as a crash would leave it, with all transactions in the log. Returns the rows before and
+// after each transaction.
 std::vector<Rows> write_and_crash(std::string const& path, std::string const& image, int transactions) {
   auto const file = opened(path);
   std::vector<Rows> states{file->read().value()};
@@ -41,13 +42,13 @@ bool is_one_of(Rows const& rows, std::vector<Rows> const& states) {
   return std::find(states.begin(), states.end(), rows) != states.end();
 }
 
-// Every byte of the headers, and a sample of the rest: each is a file to be opened.
+// Tests change every byte of the headers and a sample of the others: each change makes a file to open.
 constexpr std::size_t stride = 197;
 std::size_t next_byte(std::size_t byte) { return byte < 128 ? 1 : stride; }
 
 }  // namespace
 
-TEST_CASE("rows are there again, replaced or gone as they were written") {
+TEST_CASE("rows that were written, replaced or erased are read back so") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   {
@@ -61,7 +62,7 @@ TEST_CASE("rows are there again, replaced or gone as they were written") {
   CHECK(::stat((path + ".new").c_str(), &found) != 0);
 }
 
-TEST_CASE("bodies may hold whatever JSON may") {
+TEST_CASE("bodies may contain any JSON") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   Row const odd{Table::groups, "g", std::string("{\"a\":\"'; DROP TABLE groups; -- \xc3\xa9\\u0000\"}")};
@@ -69,23 +70,23 @@ TEST_CASE("bodies may hold whatever JSON may") {
   CHECK(rows_of(path) == Rows{odd});
 }
 
-TEST_CASE("what is written survives a crash right after") {
+TEST_CASE("rows survive a crash right after their write") {
   ScratchDirectory const here;
   auto const states = write_and_crash(here / "journal", here / "image", 20);
   CHECK(rows_of(here / "image") == states.back());
 }
 
-TEST_CASE("a journal that was cut short is refused, at whatever byte, or it is whole") {
+TEST_CASE("a journal that is cut at any byte is refused") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   {
     auto const file = opened(path);
     for (int number = 0; number < 60; ++number) REQUIRE(file->write(Rows{row(number)}).has_value());
-  }  // closed in good order: everything is in the file, and there is no log
+  }  // closed in good order: all rows are in the file, and there is no log
   auto const whole = content_of(path);
   auto const expected = rows_of(path);
   REQUIRE(whole.size() > 6 * 4096);
-  for (std::size_t bytes = 0; bytes < whole.size(); bytes += 2048) {  // every page, and the middle of it
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes += 2048) {  // every page and the middle of it
     INFO("cut at " << bytes << " of " << whole.size());
     write_file(path, whole.substr(0, bytes));
     auto const rows = taken_up(path);
@@ -95,7 +96,7 @@ TEST_CASE("a journal that was cut short is refused, at whatever byte, or it is w
   }
 }
 
-TEST_CASE("a bit that has changed is noticed, or it did not matter") {
+TEST_CASE("a journal with a changed bit is refused, or its rows are unchanged") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   {
@@ -118,10 +119,10 @@ TEST_CASE("a bit that has changed is noticed, or it did not matter") {
       CHECK(*rows == expected);
     std::remove((path + "-wal").c_str());
   }
-  CHECK(noticed > bytes_of_rows / stride);  // much of a young file is empty pages
+  CHECK(noticed > bytes_of_rows / stride);  // much of a new file is empty pages
 }
 
-TEST_CASE("a log that was cut short holds the transactions before the cut") {
+TEST_CASE("a truncated log gives the transactions before the cut") {
   ScratchDirectory const here;
   auto const image = here / "image";
   auto const states = write_and_crash(here / "journal", image, 8);
@@ -137,7 +138,7 @@ TEST_CASE("a log that was cut short holds the transactions before the cut") {
   }
 }
 
-TEST_CASE("a log with a changed bit is refused, unless only what a crash may leave is lost") {
+TEST_CASE("a log with a changed bit is refused, unless it loses only what a crash may lose") {
   ScratchDirectory const here;
   auto const image = here / "image";
   auto const states = write_and_crash(here / "journal", image, 8);
@@ -160,7 +161,7 @@ TEST_CASE("a log with a changed bit is refused, unless only what a crash may lea
   CHECK(refused > log.size() / stride / 2);
 }
 
-TEST_CASE("what is no journal is refused with what it is and how to go on") {
+TEST_CASE("a file that is no journal is refused with its kind and how to go on") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   write_file(path, "");
@@ -181,7 +182,7 @@ TEST_CASE("what is no journal is refused with what it is and how to go on") {
   CHECK(refusal_of(here / "no/such/journal").code == JournalErrc::cannot_write);
 }
 
-TEST_CASE("a journal of a newer release is left as it is") {
+TEST_CASE("a journal of a newer release is refused and left unchanged") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   opened(path).reset();
@@ -190,14 +191,14 @@ TEST_CASE("a journal of a newer release is left as it is") {
   CHECK(says(refusal_of(path), "schema is 3, this release knows 2"));
 }
 
-TEST_CASE("a journal of schema 1, from before there were parameters, is taken up with all its rows and extended once") {
+TEST_CASE("a journal of schema 1, which has no parameters, is read with all its rows and extended once") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   std::string sql = "PRAGMA journal_mode=WAL; PRAGMA application_id=0x43484f52; PRAGMA user_version=1;";
   for (auto const* table : {"workers", "epochs", "groups", "collectives", "decisions", "events", "counters"})
     sql += "CREATE TABLE " + std::string(table) +
            "(key TEXT PRIMARY KEY NOT NULL, body TEXT NOT NULL, hash INTEGER NOT NULL) WITHOUT ROWID;";
-  // As a coordinator wrote it, with its hash.
+  // A row and its hash as a coordinator of schema 1 wrote them.
   sql += R"(INSERT INTO epochs VALUES('g', '{"last":1}', -8241884684564090244);)";
   execute(path, sql.c_str());
   Rows const kept{{Table::epochs, "g", R"({"last":1})"}};
@@ -206,7 +207,7 @@ TEST_CASE("a journal of schema 1, from before there were parameters, is taken up
   CHECK(rows_of(path) == Rows{kept.front(), {Table::parameters, "p", "{}"}});
 }
 
-TEST_CASE("a journal of schema 1 that is damaged is refused before it is extended") {
+TEST_CASE("a damaged journal of schema 1 is refused before it is extended") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   CHECK(opened(path)->write(Rows{{Table::epochs, "g", R"({"last":1})"}}).has_value());
@@ -216,7 +217,7 @@ TEST_CASE("a journal of schema 1 that is damaged is refused before it is extende
   CHECK(refusal_of(path).code == JournalErrc::damaged);
 }
 
-TEST_CASE("a row that was changed by somebody else is refused, and named") {
+TEST_CASE("a row that another program changed is refused by name") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   REQUIRE(opened(path)->write(Rows{row(1), row(2)}).has_value());
@@ -225,7 +226,7 @@ TEST_CASE("a row that was changed by somebody else is refused, and named") {
   CHECK(says(refusal_of(path), "c-1002"));
 }
 
-TEST_CASE("two coordinators do not share a journal") {
+TEST_CASE("a second coordinator cannot open a journal that is in use") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   auto first = opened(path);

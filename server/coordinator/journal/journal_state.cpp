@@ -54,13 +54,13 @@ constexpr std::array<std::pair<Counter, std::string_view>, 5> counters{
      {Counter::parameter_epoch_floor, "parameter_epoch_floor"},
      {Counter::event_log, "event_log"}}};
 
-// Sorts as a text like the number.
+// Formats a number so that the texts sort like the numbers.
 std::string key_of(std::uint64_t number) {
   auto const digits = std::to_string(number);
   return std::string(20 - digits.size(), '0') + digits;
 }
 
-// No name of a parameter has a '#'.
+// A '#' separates the two, because no name of a parameter contains one.
 std::string key_of(std::string const& parameter, std::uint32_t shard) {
   constexpr std::size_t digits = 5;
   auto const number = std::to_string(shard);

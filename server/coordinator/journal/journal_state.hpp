@@ -1,4 +1,4 @@
-// What the journal keeps, as values: one struct per table. docs/reference/journal.md shows them.
+// The contents of the journal as values: one struct per table. docs/reference/journal.md lists the tables.
 #pragma once
 
 #include <map>
@@ -19,37 +19,37 @@
 namespace chorus::coordinator {
 
 struct JournalWorker {
-  api::JoinRequest self;                  // as it joined
+  api::JoinRequest self;                  // its join request
   bool ready = true;                      // false: lost
-  std::uint64_t joined = 0;               // the order of arrival
-  std::vector<std::string> fenced;        // incarnations that it has replaced, oldest first
-  std::optional<std::uint32_t> lease_ms;  // that it was promised; absent in journals of former releases
+  std::uint64_t joined = 0;               // position in the order of arrival
+  std::vector<std::string> fenced;        // incarnations that this one has replaced, oldest first
+  std::optional<std::uint32_t> lease_ms;  // promised lease; absent in journals of older releases
 };
 
-// By name of the group or parameter, also of those that were deleted.
+// Key: the name of a group or parameter. Rows of deleted ones remain.
 struct JournalEpoch {
-  std::uint32_t last = 0;                // that was drawn
-  std::optional<std::uint64_t> retired;  // the it was deleted: the how-manieth
+  std::uint32_t last = 0;                // the last epoch that was given
+  std::optional<std::uint64_t> retired;  // position in the order of deletions; empty while the group exists
 };
 
 struct JournalGroup {
   api::Group group;
-  std::optional<std::uint32_t> half_changed;  // the epoch that reached only some members
-  std::optional<PairLinks> pairs;             // by rank, of a group whose order is measured
-  std::optional<GpuWays> gpu_ways;            // by rank, where members are joined by their GPUs
+  std::optional<std::uint32_t> half_changed;  // an epoch that only some members accepted
+  std::optional<PairLinks> pairs;             // by rank; for a group whose order is measured
+  std::optional<GpuWays> gpu_ways;            // by rank; if GPUs join members
 };
 
-// `stage` is begun, before any worker was told; launched, from before the first to the end; or ended.
+// Stages: `begun`, before any worker is told; `launched`, from before the first worker is told until the end; `ended`.
 struct JournalCollective {
-  std::uint64_t sequence = 0;      // its place in the list
+  std::uint64_t sequence = 0;      // position in the list of collectives
   std::optional<std::string> key;  // Idempotency-Key
   std::string stage;
-  bool refused = false;             // it ended before anything was launched
-  std::optional<api::Group> group;  // until it has ended: members and epoch, without roles and selection
+  bool refused = false;             // ended before any worker was told
+  std::optional<api::Group> group;  // members and epoch, without roles and selection; empty after the end
   api::Collective record;
 };
 
-// That a collective is to be committed, by its id. Gone when the collective has ended.
+// The decision to commit a collective. Key: id of the collective. Deleted when the collective has ended.
 struct JournalDecision {
   std::uint64_t run = 0;
 };
@@ -57,41 +57,42 @@ struct JournalDecision {
 struct JournalParameter {
   api::ParameterRequest request;
   api::Parameter parameter;                       // completed, without endpoints
-  std::optional<api::CheckpointName> checkpoint;  // that it begins with, and its number as soon as that is known
+  std::optional<api::CheckpointName> checkpoint;  // has the first values; its number follows once known
   std::uint32_t clients_epoch = 0;
   bool established = false;  // its shards are in place
 };
 
-// Written before any worker hears of the epoch.
+// A placement. Written before any worker hears of its epoch.
 struct JournalShard {
   std::string parameter;
   std::uint32_t shard = 0;
   std::uint64_t begin = 0, end = 0;  // elements
   std::uint32_t epoch = 0;
   std::optional<api::Member> owner, backup;  // without roles
-  std::optional<api::Member> incoming;       // that was being filled to own it
+  std::optional<api::Member> incoming;       // worker that is being filled to own the shard
   bool backup_complete = false;
-  std::uint32_t clients_epoch = 0;    // of the clients that its owner knows
-  std::optional<api::Member> former;  // owned it before the present owner, which has not confirmed yet
-  bool owner_ended = false;           // proved: its process lives no more
-  bool backup_ended = false;
-  std::optional<std::uint32_t> backup_epoch;  // under which it was told to be the backup
+  std::uint32_t clients_epoch = 0;            // epoch of the clients that the owner knows
+  std::optional<api::Member> former;          // the owner before `owner`, while `owner` has not confirmed
+  bool owner_ended = false;                   // proved: the owner's process has ended
+  bool backup_ended = false;                  // proved: the backup's process has ended
+  std::optional<std::uint32_t> backup_epoch;  // epoch under which the backup was told its role
 };
 
-// event_log: the id of the event log.
+// Numbers that continue after a restart. event_log: the id of the event log.
 enum class Counter : std::uint8_t { run, collective, epoch_floor, parameter_epoch_floor, event_log };
 
 struct KeptCounter {
   std::uint64_t value = 0;
 };
 
+// All rows of a journal.
 struct JournalState {
   std::vector<JournalWorker> workers;
   std::map<std::string, JournalEpoch> epochs;
   std::vector<JournalGroup> groups;
   std::vector<JournalCollective> collectives;
   std::set<std::string> decisions;
-  std::vector<api::Event> events;  // in order
+  std::vector<api::Event> events;  // in order of sequence
   std::map<Counter, std::uint64_t> counters;
   std::vector<JournalParameter> parameters;
   std::vector<JournalShard> shards;  // by parameter and number
@@ -112,7 +113,7 @@ struct JournalState {
 [[nodiscard]] Row without(Table table, std::string key);
 [[nodiscard]] Row without_event(std::uint64_t sequence);
 
-// Errors: JournalErrc::damaged for a row that is not what its table holds.
+// Errors: JournalErrc::damaged for a row that its table cannot contain.
 [[nodiscard]] Result<JournalState> parse_rows(std::span<Row const> rows);
 
 }  // namespace chorus::coordinator

@@ -1,4 +1,4 @@
-// The journal as callers see it: batches, waiting, failing and coming back.
+// The journal as its callers see it: batches, waiting, failure and recovery.
 #include <doctest/doctest.h>
 #include <spdlog/sinks/null_sink.h>
 
@@ -45,7 +45,7 @@ class Desk {
   boost::asio::io_context io{1};
   spdlog::logger log{"test", std::make_shared<spdlog::sinks::null_sink_mt>()};
   int batches = 0;
-  int reported = 0;  // writes with their duration
+  int reported = 0;  // writes that were reported with a duration
   Journal journal;
 
  private:
@@ -95,7 +95,7 @@ awaitable<void> look(Desk* desk, std::string path) {
   while (desk->journal.failure() && std::chrono::steady_clock::now() < until)
     co_await desk->journal.changed().wait_until(until);
   CHECK_FALSE(desk->journal.failure());
-  CHECK(desk->reported == 0);  // looks are no writes
+  CHECK(desk->reported == 0);  // checks of the file are not reported as writes
 }
 
 awaitable<void> wait_lazily(Desk* desk) {
@@ -108,13 +108,13 @@ awaitable<void> wait_lazily(Desk* desk) {
 
 }  // namespace
 
-TEST_CASE("rows that were noted together are one transaction, and waiting for them is one sync") {
+TEST_CASE("rows noted together are one transaction, and flush() waits for one sync") {
   ScratchDirectory const here;
   Desk desk(here / "journal");
   desk.tell(share_a_batch(&desk));
 }
 
-TEST_CASE("the last row of a key is what is written, and stopping writes what is left") {
+TEST_CASE("the last row of a key is written, and stop() writes the remaining rows") {
   ScratchDirectory const here;
   {
     Desk desk(here / "journal");
@@ -124,18 +124,18 @@ TEST_CASE("the last row of a key is what is written, and stopping writes what is
   CHECK(JournalFile::open(here / "journal").value()->read().value() == std::vector<Row>{{Table::workers, "w0", "2"}});
 }
 
-TEST_CASE("a file that was replaced is noticed while nothing is written, and so is its return") {
+TEST_CASE("a replaced file is noticed while no rows are written, and so is its return") {
   ScratchDirectory const here;
   Desk desk(here / "journal", {std::chrono::hours(1), 20ms, 20ms});
   desk.tell(look(&desk, here / "journal"));
 }
 
-TEST_CASE("without a file everything is durable at once") {
+TEST_CASE("without a store every row is durable at once") {
   Desk desk("");
   desk.tell(in_memory(&desk));
 }
 
-TEST_CASE("what nobody waits for is written soon") {
+TEST_CASE("rows for which no caller waits are written soon") {
   ScratchDirectory const here;
   Desk desk(here / "journal", {1ms, 20ms});
   desk.tell(wait_lazily(&desk));

@@ -1,4 +1,4 @@
-// A journal on a volume that fails it: not allowed, full, gone, or with another file in its place.
+// A journal on a volume without permission, without room, without the file, or with another file in its place.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ using namespace chorus::testing;
 
 namespace {
 
-// Writes beyond so many bytes of a file fail, as they do on a full disk.
+// Limits the size of files, so that writes fail as on a full disk.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -38,7 +38,7 @@ class FullDisk {
   rlimit before_{};
 };
 
-// For permissions: to root they mean nothing.
+// Runs as another user than root, for whom permissions have no meaning.
 class SomebodyElse {
  public:
   SomebodyElse() {
@@ -61,7 +61,7 @@ Error refusal_to_somebody_else(std::string const& path) {
 
 }  // namespace
 
-TEST_CASE("a journal that is read-only is refused at the start, and the message says so and for whom") {
+TEST_CASE("a read-only journal is refused at the start, and the message names the user") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   opened(path).reset();
@@ -73,7 +73,7 @@ TEST_CASE("a journal that is read-only is refused at the start, and the message 
   CHECK(says(error, " has to be allowed to read and write it"));
 }
 
-TEST_CASE("a volume of somebody else's is refused for its permissions, not as one that does not exist") {
+TEST_CASE("a directory without permission is refused for its permissions, not as missing") {
   ScratchDirectory const here;
   ::chmod((here / "").c_str(), 0555);
   auto const error = refusal_to_somebody_else(here / "journal");
@@ -101,7 +101,7 @@ TEST_CASE("a journal that is removed under the coordinator is written anew, with
     REQUIRE(::unlink((path + "-wal").c_str()) == 0);
     REQUIRE(file->write(Rows{row(2)}).has_value());
   }
-  SUBCASE("and nothing is written any more but a look") {
+  SUBCASE("the file alone, noticed by a write without rows") {
     auto const file = opened(path);
     REQUIRE(file->write(Rows{row(1), row(2)}).has_value());
     REQUIRE(::unlink(path.c_str()) == 0);
@@ -110,7 +110,7 @@ TEST_CASE("a journal that is removed under the coordinator is written anew, with
   CHECK(rows_of(path) == Rows{row(1), row(2)});
 }
 
-TEST_CASE("a journal whose directory is gone is written again when there is one") {
+TEST_CASE("a journal whose directory was removed is written again when the directory exists") {
   ScratchDirectory const here;
   auto const directory = here / "volume";
   auto const path = directory + "/journal";
@@ -142,7 +142,7 @@ TEST_CASE("a journal that is replaced under the coordinator is left alone, until
   CHECK(rows_of(other) == Rows{row(7)});
 }
 
-TEST_CASE("on a full disk a write fails whole, and succeeds when there is room again") {
+TEST_CASE("on a full disk a write fails as a whole, and succeeds when there is room again") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   auto const file = opened(path);
@@ -160,7 +160,7 @@ TEST_CASE("on a full disk a write fails whole, and succeeds when there is room a
   CHECK(file->read().value().size() == 39);
 }
 
-TEST_CASE("where no journal can be made the error says which directory, and how to mend it") {
+TEST_CASE("a journal that cannot be created is refused with its directory and how to mend it") {
   ScratchDirectory const here;
   auto const nowhere = JournalFile::open(here / "volume/journal");
   REQUIRE(nowhere.has_error());

@@ -11,7 +11,7 @@ namespace chorus::coordinator {
 namespace {
 
 // https://www.sqlite.org/fileformat2.html#the_write_ahead_log: numbers are big-endian; the lowest bit of the magic
-// tells in which order the checksum reads its words.
+// number tells in which byte order the checksum reads its words.
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t frame_header_bytes = 24;
 constexpr std::uint32_t magic = 0x377f0682;
@@ -47,11 +47,11 @@ bool same_salts(Bytes header, Bytes frame) {
 
 bool is_commit(Bytes frame) { return big_endian(frame, 4) != 0; }
 
-// The frames from the first one that is not whole on. Behind a crash lies at most the end of one transaction.
+// Checks the frames from the first broken one on. A crash leaves at most the end of one transaction there.
 bool holds_more_than_a_crash_leaves(Bytes header, Bytes rest, std::size_t frame_bytes) {
   bool transaction_ended = false;
   for (; rest.size() >= frame_bytes; rest = rest.subspan(frame_bytes)) {
-    if (!same_salts(header, rest)) continue;  // of an earlier round of the log, or broken itself
+    if (!same_salts(header, rest)) continue;  // a frame of an earlier round of the log, or a broken one
     if (transaction_ended) return true;
     transaction_ended = is_commit(rest);
   }
@@ -65,7 +65,7 @@ std::optional<std::string> damage_of_log(std::string const& path) {
   if (!file) return std::nullopt;
   std::vector<unsigned char> const content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   Bytes const all(content);
-  if (all.size() <= header_bytes) return std::nullopt;  // nothing but a header was ever written
+  if (all.size() <= header_bytes) return std::nullopt;  // no frame was ever written
   auto const header = all.first(header_bytes);
   auto const page_bytes = std::size_t{big_endian(header, 8)};
   bool const big = (big_endian(header, 0) & 1) != 0;
@@ -82,7 +82,7 @@ std::optional<std::string> damage_of_log(std::string const& path) {
     sum.add(frame.subspan(frame_header_bytes), big);
     auto const is_sound = sum == checksum_at(frame, 16);
     if (same_salts(header, frame) && is_sound) continue;
-    // The sum does not cover the salts: where it fits, the frame belongs here, and only they have changed.
+    // The checksum does not cover the salts: if it fits, the frame belongs here, and only its salts have changed.
     if (!is_sound && !holds_more_than_a_crash_leaves(header, rest, frame_bytes)) return std::nullopt;
     return "frame " + std::to_string(whole) +
            " of its write-ahead log is damaged, and what follows is not the end of one "

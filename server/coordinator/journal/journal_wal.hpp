@@ -1,8 +1,8 @@
-// A look at SQLite's write-ahead log before SQLite opens it.
+// A check of SQLite's write-ahead log before SQLite opens the log.
 //
-// SQLite reads a log up to the first frame that is not whole, and drops the rest without a word. After a crash that is
-// right: the rest is at most the one transaction that was being written, which nobody had been promised. After damage
-// it is not: transactions that were synced would be forgotten. The two are told apart by what follows the broken frame.
+// SQLite reads a log up to the first frame that is not whole, and silently drops the rest. After a crash the rest is at
+// most one unfinished transaction, which no caller was promised. After damage the rest may hold synced transactions.
+// The frames behind the broken one tell the two cases apart.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace chorus::coordinator {
 
-// What is wrong with the log, for people; nothing if there is none, or SQLite will read all that was ever promised.
+// Returns a description of the damage; nothing if there is no log, or SQLite will read every promised transaction.
 [[nodiscard]] std::optional<std::string> damage_of_log(std::string const& path);
 
 }  // namespace chorus::coordinator

@@ -1,4 +1,4 @@
-// A coordinator that is started again on its journal, with workers that did not notice.
+// A coordinator that is started again on its journal, with workers that have not noticed.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -112,7 +112,7 @@ awaitable<void> refused_for_now(World* world) {
   CHECK((co_await world->put("/v1/collectives/d", body)).code() == "unknown_group");
 }
 
-// What a coordinator leaves that is killed while collective "c" runs: the journal as it is then, with other rows.
+// Changes the journal to the state of a coordinator that was killed while collective "c" ran, with these further rows.
 void leave_behind(std::string const& path, std::vector<Row> const& more) {
   auto const file = JournalFile::open(path).value();
   auto state = parse_rows(file->read().value()).value();
@@ -262,20 +262,30 @@ void tell(awaitable<void> (*story)(World*)) {
 
 }  // namespace
 
-TEST_CASE("workers, groups and collectives are there again, and workers notice nothing") { tell(everything_is_there); }
-TEST_CASE("an Idempotency-Key or an id that was run before the restart is not run again") { tell(a_name_is_run_once); }
-TEST_CASE("who was fenced stays fenced") { tell(fences_hold); }
-TEST_CASE("epochs of deleted groups are not given again") { tell(epochs_go_on); }
-TEST_CASE("a launch that was refused for now and never began runs when it is repeated") { tell(refused_for_now); }
-TEST_CASE("a commit that was decided is carried to every rank") { tell(decided); }
-TEST_CASE("what was not decided is aborted on every rank, and the record says that it may be repeated") {
+TEST_CASE("after a restart workers, groups and collectives are known again, and workers notice nothing") {
+  tell(everything_is_there);
+}
+TEST_CASE("an Idempotency-Key or an id that ran before the restart does not run again") { tell(a_name_is_run_once); }
+TEST_CASE("a fenced incarnation stays fenced after a restart") { tell(fences_hold); }
+TEST_CASE("the epoch of a deleted group is not given again after a restart") { tell(epochs_go_on); }
+TEST_CASE("a launch that was refused before any worker was told runs when it is repeated after a restart") {
+  tell(refused_for_now);
+}
+TEST_CASE("a decided commit reaches every rank after a restart") { tell(decided); }
+TEST_CASE(
+    "an undecided collective is aborted on every rank after a restart, and its record says that it may be repeated") {
   tell(undecided);
 }
-TEST_CASE("a commit that a rank has seen was decided, whatever the journal says") { tell(one_has_committed); }
-TEST_CASE("a decision that no rank has seen, and one can no longer follow, is none") { tell(one_has_let_go); }
-TEST_CASE("a rank that died while the coordinator was away is named, and the others commit") { tell(one_has_died); }
-TEST_CASE("what waited in line runs after the restart, behind what is being reconciled") { tell(in_line); }
-TEST_CASE("on a full disk nothing is begun, everything else goes on, and it ends when there is room") {
+TEST_CASE("a commit that one rank has done counts as decided, even without a decision in the journal") {
+  tell(one_has_committed);
+}
+TEST_CASE("a decision that no rank has followed is void if one rank has dropped its result") { tell(one_has_let_go); }
+TEST_CASE("a rank that died while the coordinator was away is named in the record, and the others commit") {
+  tell(one_has_died);
+}
+TEST_CASE("a queued collective runs after the restart, behind the collective that is reconciled") { tell(in_line); }
+TEST_CASE(
+    "on a full disk launches and changes of groups are refused, leases go on, and launches resume when there is room") {
   tell(full_disk);
 }
 TEST_CASE(

@@ -1,4 +1,4 @@
-// The interface of what keeps the coordinator's state: rows by table and key, written in transactions.
+// The interface of stores of the coordinator's state: rows by table and key, written in transactions.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ inline constexpr std::array all_tables{Table::workers,   Table::epochs,         
 [[nodiscard]] std::string_view name(Table table);
 [[nodiscard]] std::optional<Table> find_table(std::string_view name);
 
-// A row as it is to be from now on; without a body it is not there.
+// A row to write; a row without body is deleted.
 struct Row {
   Table table = Table::workers;
   std::string key;
@@ -40,14 +40,14 @@ struct Row {
   friend bool operator==(Row const&, Row const&) = default;
 };
 
-// What a store is, for people and for GET /v1/status.
+// Description of a store, for people and for GET /v1/status.
 struct StoreIdentity {
   std::string kind;     // "sqlite", "etcd"
-  std::string place;    // the file; endpoints of etcd, with commas
+  std::string place;    // path of the file; endpoints of etcd, separated by commas
   std::string cluster;  // name of the cluster in etcd; "" for a file
 };
 
-// Calls block, up to the time that a disk or a network takes. One thread at a time; any thread.
+// Owned by the Journal. Calls block for as long as disk or network take. One thread at a time; any thread.
 class Store {
  public:
   Store() = default;
@@ -55,20 +55,20 @@ class Store {
   Store(Store const&) = delete;
   Store& operator=(Store const&) = delete;
 
-  // Every row, by table and key. Call it before write(). Errors: JournalErrc::damaged, naming the row; cannot_write
-  // where nobody answers.
+  // Returns every row, by table and key. Call before write(). Errors: JournalErrc::damaged, naming the row;
+  // cannot_write if the store does not answer.
   [[nodiscard]] virtual Result<std::vector<Row>> read() = 0;
 
-  // Writes all rows or none, also if this process or the store fails meanwhile; on return they are durable. An empty
-  // write checks that the store can be written. Errors: JournalErrc::cannot_write; the caller writes the same rows
+  // Writes all rows or none, even if this process or the store fails meanwhile; on return they are durable. An empty
+  // write checks that the store accepts writes. Errors: JournalErrc::cannot_write; the caller writes the same rows
   // again.
   [[nodiscard]] virtual Status write(std::span<Row const> rows) = 0;
 
-  // The place of the rows, as messages name it behind "the journal ".
+  // Returns the place of the rows, which messages name after "the journal ".
   [[nodiscard]] virtual std::string const& place() const = 0;
-  // Does not change. Any thread.
+  // Constant. Any thread.
   [[nodiscard]] virtual StoreIdentity identity() const = 0;
-  // Size of the store; 0 if it is not known. Any thread.
+  // Returns the size of the store; 0 if unknown. Any thread.
   [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 };
 

@@ -49,7 +49,7 @@ std::optional<std::uint64_t> count_at(json::object const& object, std::string_vi
   return number;
 }
 
-// One export, line by line.
+// Reads one export line by line.
 class Reader {
  public:
   Reader(std::istream& in, std::string const& name) : in_(in), name_(name) {}
@@ -68,7 +68,7 @@ class Reader {
   }
 
  private:
-  // False at the end of the text, and for a line that was cut short.
+  // False at the end of the text, and for a line without its end.
   bool next() {
     if (!std::getline(in_, line_) || in_.eof()) return false;
     ++number_;

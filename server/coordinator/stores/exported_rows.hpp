@@ -1,4 +1,4 @@
-// The rows of a store as text, to be moved into another one: one JSON object per line.
+// Rows of a store as text, which moves them to another store: one JSON object per line.
 //
 // A header, one line per row, and the checksum of all lines before it:
 //   {"format":"chorus-journal","version":1,"release":"0.2.0","cluster":"training","rows":1}
@@ -18,15 +18,15 @@
 namespace chorus::coordinator {
 
 struct ExportedRows {
-  std::string release;  // that exported them
-  std::string cluster;  // name of their cluster in etcd; "" from a file
+  std::string release;  // version that exported the rows
+  std::string cluster;  // name of their cluster in etcd; "" for rows of a file
   std::vector<Row> rows;
 };
 
-// Calls `write` with one line after the other, each with its end. Errors: those of `write`, which end it.
+// Calls `write` for each line, with its line end. Stops at an error of `write` and returns it.
 [[nodiscard]] Status write_export(ExportedRows const& exported, std::function<Status(std::string_view)> const& write);
 
-// `name` is what errors call the text. Errors: JournalErrc not_a_journal, newer, damaged.
+// Reads an export. Errors call the text `name`. Errors: JournalErrc not_a_journal, newer, damaged.
 [[nodiscard]] Result<ExportedRows> read_export(std::istream& in, std::string const& name);
 
 }  // namespace chorus::coordinator

@@ -1,4 +1,4 @@
-// Rows as text: what was written is read again, and whatever was changed on the way is refused.
+// Exported rows are read as they were written, and a changed export is refused.
 #include "server/coordinator/stores/exported_rows.hpp"
 
 #include <doctest/doctest.h>
@@ -66,7 +66,7 @@ TEST_CASE("an export of no rows has a header and a checksum") {
   CHECK(read_text(text)->cluster.empty());
 }
 
-TEST_CASE("an export that was cut short is refused, at whatever byte") {
+TEST_CASE("an export that is cut at any byte is refused") {
   auto const text = text_of(some_rows());
   for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
     CAPTURE(bytes);
@@ -76,7 +76,7 @@ TEST_CASE("an export that was cut short is refused, at whatever byte") {
   CHECK(refusal_of_text(text.substr(0, third_line)) == "moved.jsonl was cut short: it ends after line 2 of 5");
 }
 
-TEST_CASE("an export with a changed bit is refused, at whatever bit") {
+TEST_CASE("an export with any changed bit is refused") {
   auto const text = text_of(some_rows());
   for (std::size_t byte = 0; byte < text.size(); ++byte)
     for (int bit = 0; bit < 8; ++bit) {
@@ -88,7 +88,7 @@ TEST_CASE("an export with a changed bit is refused, at whatever bit") {
     }
 }
 
-TEST_CASE("a refused export is told apart by its message") {
+TEST_CASE("the message of a refused export tells what is wrong") {
   auto const text = text_of(some_rows());
   for (auto const* other : {"", "\n", "hello\n", "[]\n", "{}\n",
                             R"({"format":"other","version":1,"rows":0})"

@@ -1,4 +1,4 @@
-// Rows out of a store that no coordinator uses, and into an empty one.
+// Moves rows out of a store that no coordinator uses, and into an empty store.
 #pragma once
 
 #include "server/coordinator/stores/exported_rows.hpp"
@@ -6,12 +6,13 @@
 
 namespace chorus::coordinator {
 
-// All rows. The store is held meanwhile: a coordinator that starts on it is refused, or stands by. Blocks. Errors:
-// JournalErrc, also not_there; EtcdErrc, also unknown_cluster, and not_leader, which names the coordinator that leads.
+// Returns all rows. Holds the store meanwhile: a coordinator that starts on it is refused, or stands by. Blocks.
+// Errors: JournalErrc, also not_there; EtcdErrc, also unknown_cluster, and not_leader, which names the leading
+// coordinator.
 [[nodiscard]] Result<ExportedRows> take_rows(StoreOptions const& from);
 
-// Writes all rows or none. Errors: JournalErrc, also not_empty, and damaged for rows with which no coordinator would
-// start; EtcdErrc, also wrong_cluster, and not_leader as above.
+// Writes all rows or none. Errors: JournalErrc, also not_empty, and damaged for rows that no coordinator can start
+// with; EtcdErrc, also wrong_cluster, and not_leader, which names the leading coordinator.
 [[nodiscard]] Status put_rows(ExportedRows const& exported, StoreOptions const& to);
 
 }  // namespace chorus::coordinator

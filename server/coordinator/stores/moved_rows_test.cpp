@@ -1,4 +1,4 @@
-// Rows from one journal's file to another one. e2e_journal_command moves them into a real etcd.
+// Moves rows from one journal file to another. The test e2e_journal_command moves rows to a real etcd.
 #include "server/coordinator/stores/moved_rows.hpp"
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ void make_journal(std::string const& path, std::vector<Row> const& rows) {
 
 }  // namespace
 
-TEST_CASE("rows of a journal are moved into a new one") {
+TEST_CASE("rows of a journal are moved to a new journal") {
   ScratchDirectory const here;
   make_journal(here / "old", rows_of_epochs());
   auto const taken = take_rows(journal_at(here / "old"));
@@ -47,7 +47,7 @@ TEST_CASE("rows of a journal are moved into a new one") {
   CHECK(take_rows(journal_at(here / "new"))->rows == rows_of_epochs());
 }
 
-TEST_CASE("a journal that is not there is not made by exporting it") {
+TEST_CASE("the export of a missing journal fails and creates no file") {
   ScratchDirectory const here;
   auto const taken = take_rows(journal_at(here / "none"));
   REQUIRE(taken.has_error());
@@ -55,7 +55,7 @@ TEST_CASE("a journal that is not there is not made by exporting it") {
   CHECK_FALSE(std::filesystem::exists(here / "none"));
 }
 
-TEST_CASE("a journal that is open is neither exported nor filled") {
+TEST_CASE("a journal that is open is neither exported nor imported into") {
   ScratchDirectory const here;
   auto const open = JournalFile::open(here / "journal").value();
   auto const taken = take_rows(journal_at(here / "journal"));
@@ -68,7 +68,7 @@ TEST_CASE("a journal that is open is neither exported nor filled") {
   CHECK(mentions(put.error().detail, "another coordinator has it open"));
 }
 
-TEST_CASE("a journal with rows is not filled") {
+TEST_CASE("a journal with rows is not imported into") {
   ScratchDirectory const here;
   JournalEpoch other;
   make_journal(here / "journal", {row_of("h", other)});
@@ -81,7 +81,7 @@ TEST_CASE("a journal with rows is not filled") {
   CHECK(take_rows(journal_at(here / "journal"))->rows == std::vector<Row>{row_of("h", other)});
 }
 
-TEST_CASE("rows with which no coordinator would start are not imported, and no journal is made") {
+TEST_CASE("rows that no coordinator can start with are not imported, and no journal is created") {
   ScratchDirectory const here;
   ExportedRows exported;
   exported.rows = {{Table::groups, "g", R"({"unknown":1})"}};

@@ -8,13 +8,13 @@
 
 namespace chorus::coordinator {
 
-// At most one of the two is named.
+// The named store; at most one of both.
 struct StoreOptions {
-  std::string journal;  // path of the file; "": none
-  EtcdOptions etcd;     // without endpoints: none
+  std::string journal;  // path of the file; "": no journal
+  EtcdOptions etcd;     // without endpoints: no etcd
 };
 
-// `options` outlives the parsing. Every flag may come from the environment.
+// `options` outlives the parsing. Each flag can also be set by an environment variable.
 void add_store_flags(CLI::App& app, StoreOptions& options, std::string const& journal_help,
                      std::string const& etcd_help);
 

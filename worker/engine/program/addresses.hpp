@@ -1,4 +1,4 @@
-// Where the chunks of a program lie in memory.
+// Offsets in memory of the chunks of a program.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace chorus::engine {
 
-// A value for one program and the sizes of one call. Offsets are bytes from where a buffer's memory begins. Scratch
-// chunk k has the size of chunk k mod C of the input's layout.
+// Maps chunks of a program to bytes, for the sizes of one call. Offsets count bytes from the begin of a buffer's
+// memory. Scratch chunk k has the size of chunk k mod C of the input's layout. Immutable.
 class Addresses {
  public:
-  // check(program, sizes) is ok. The program outlives it.
+  // check(program, sizes) must be ok. The program outlives the addresses.
   Addresses(plan::Program const& program, plan::Sizes const& sizes, std::size_t element_bytes)
       : program_(program),
         layouts_(plan::layouts(program, sizes)),
@@ -23,7 +23,7 @@ class Addresses {
         input_bytes_(plan::input_elements(program, layouts_) * element_bytes),
         output_bytes_(plan::output_elements(program, layouts_) * element_bytes) {}
 
-  // The first ones of these chunks that lie behind each other, at least one. count >= 1.
+  // Returns the longest contiguous part at the front of these chunks: at least one chunk. count >= 1.
   struct Piece {
     std::uint64_t at = 0;
     std::uint64_t bytes = 0;
@@ -35,13 +35,13 @@ class Addresses {
   [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
   [[nodiscard]] std::uint64_t scratch_bytes() const { return before(layouts_.input, program_.scratch_chunks); }
 
-  // Per instruction, what it moves.
+  // Returns the bytes that each instruction moves, by number of the instruction.
   [[nodiscard]] std::vector<std::uint64_t> total_bytes() const;
 
  private:
-  // Where in the vector the memory of a buffer begins.
+  // Returns the element of the vector at which the memory of a buffer begins.
   [[nodiscard]] static std::uint64_t begin_of_memory(plan::ChunkRange range, plan::Layout const& layout);
-  // Bytes of all chunks before this one, in the order of chunks: vector behind vector in scratch.
+  // Returns the bytes of all chunks before this one. Scratch holds several vectors one after another.
   [[nodiscard]] std::uint64_t before(plan::Layout const& layout, std::uint32_t chunk) const;
   [[nodiscard]] plan::Layout const& layout_of(plan::Buffer buffer) const {
     return buffer == plan::Buffer::output ? layouts_.output : layouts_.input;

@@ -1,4 +1,4 @@
-// Which instructions are the messages of each channel of a program.
+// The instructions that send and receive the messages of each channel of a program.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace chorus::engine {
 
-// By message number.
+// Numbers of the instructions of one channel, by message number.
 struct ChannelMessages {
   std::vector<std::uint32_t> sends;
   std::vector<std::uint32_t> receives;
 };
 
-// As program.channels.
+// Returns one entry per channel, in the order of program.channels.
 [[nodiscard]] std::vector<ChannelMessages> channel_messages(plan::Program const& program);
 
 }  // namespace chorus::engine

@@ -1,4 +1,4 @@
-// A queue of small numbers in a ring that is sized once: pushing never allocates.
+// A queue of numbers of instructions in a ring whose capacity is set once: a push never allocates.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 namespace chorus::engine {
 
+// Owned by a scoreboard or a channel; used by one thread.
 class IndexQueue {
  public:
   IndexQueue() = default;

@@ -13,9 +13,9 @@ namespace {
 using plan::Endpoint;
 using plan::Opcode;
 
-// What is moved at a time, so that the next instruction finds it in the processor's cache.
+// Bytes moved at a time: few enough for the next instruction to find them in the processor's cache.
 constexpr std::uint64_t piece_bytes = 128 * 1024;
-// Of all ranks together.
+// Memory for the partial sums of all ranks together.
 constexpr std::uint64_t partials_bytes = 8 << 20;
 
 class LocalCollective {
@@ -55,7 +55,7 @@ class LocalCollective {
     if (bytes < ready) board.wake(at.instruction);
   }
 
-  // Both ends advance together, so what either is ready for counts from the same byte.
+  // Both ends advance together, so the ready bytes of both count from the same byte.
   void transfer(Endpoint from, Endpoint to, Endpoint woken) {
     auto &sender = boards_[from.rank], &receiver = boards_[to.rank];
     auto const ready = std::min(sender.ready(from.instruction), receiver.ready(to.instruction));

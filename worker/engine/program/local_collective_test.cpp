@@ -39,7 +39,7 @@ Values sum_of(std::uint32_t ranks, std::size_t elements) {
   return sum;
 }
 
-// What every rank ends with, by the programs of a spec.
+// Returns the outputs of all ranks after their programs have run.
 std::vector<Values> results(std::vector<Program> const& programs, plan::Sizes const& sizes) {
   std::vector<Values> inputs, outputs;
   std::vector<LocalBuffers> buffers;
@@ -57,7 +57,7 @@ std::vector<Values> results(std::vector<Program> const& programs, plan::Sizes co
   engine::run_local_collective(programs, Dtype::i64, ReduceOp::sum, sizes, buffers);
   auto const ranks = static_cast<std::uint32_t>(programs.size());
   auto const blocks = sizes.counts.empty() ? plan::Layout(sizes.elements, ranks) : plan::Layout(sizes.counts, ranks);
-  for (auto const& program : programs) {  // in place a block is a part of the memory, and the rest is nobody's
+  for (auto const& program : programs) {  // in place, a block is a part of the output; no rank owns the rest
     if (plan::holding(program.spec, program.rank, program.chunks).output == program.output) continue;
     auto const own = blocks.range(program.rank);
     auto const begin = outputs[program.rank].begin();
@@ -69,7 +69,7 @@ std::vector<Values> results(std::vector<Program> const& programs, plan::Sizes co
 
 }  // namespace
 
-TEST_CASE("in one process, ranks get the same wherever they stand") {
+TEST_CASE("run_local_collective: the result of a rank does not depend on its position") {
   constexpr std::uint32_t ranks = 6;
   auto compared = 0;
   for (auto const op : all_ops)
@@ -78,7 +78,8 @@ TEST_CASE("in one process, ranks get the same wherever they stand") {
         auto const by_rank = programs_of(*algorithm, spec);
         for (plan::Sizes const& sizes : {plan::Sizes{4 * by_rank[0].chunks, {}, {}}, plan::Sizes{1009, {}, {}},
                                          plan::Sizes{0, {3, 0, 7, 1, 0, 40}, {}}}) {
-          if (plan::check(by_rank[0], sizes).has_error()) continue;  // of blocks that have to be equal, or that are not
+          // Some algorithms take only equal blocks, others only uneven ones.
+          if (plan::check(by_rank[0], sizes).has_error()) continue;
           auto const expected = results(by_rank, sizes);
           for (auto const& order : algorithms::representative_orders(ranks)) {
             auto const listed = plan::with_positions(*algorithm, spec, order);
@@ -92,7 +93,7 @@ TEST_CASE("in one process, ranks get the same wherever they stand") {
   CHECK(compared > 1000);
 }
 
-TEST_CASE("in one process, every algorithm reduces to the root and broadcasts from it") {
+TEST_CASE("run_local_collective: every algorithm reduces to the root and broadcasts from the root") {
   for (std::uint32_t ranks = 1; ranks <= 9; ++ranks)
     for (std::size_t const elements : {0, 1, 5, 40000})
       for (auto const op : {Op::reduce, Op::broadcast})
@@ -115,7 +116,7 @@ TEST_CASE("in one process, every algorithm reduces to the root and broadcasts fr
         }
 }
 
-TEST_CASE("in one process, all_reduce in place and out of place") {
+TEST_CASE("run_local_collective: all_reduce gives the same result in place and out of place") {
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce))
     for (auto const& spec : algorithms::representative_specs(*algorithm, Op::all_reduce, 5)) {
       auto const programs = programs_of(*algorithm, spec);
@@ -131,7 +132,7 @@ TEST_CASE("in one process, all_reduce in place and out of place") {
     }
 }
 
-TEST_CASE("in one process, sums of halves that are longer than the rings in which they grow") {
+TEST_CASE("run_local_collective: sums of f16 and bf16 that are longer than the rings of their partial sums") {
   constexpr std::size_t elements = 1'500'000;
   std::uint16_t const one = 0x3c00, three = 0x4200;
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {

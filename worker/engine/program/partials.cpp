@@ -8,7 +8,7 @@
 namespace chorus::engine {
 namespace {
 
-// Rings begin where a GPU and the widest registers like to.
+// Alignment of a ring: suits loads of a GPU and of the widest vector registers.
 constexpr std::uint64_t alignment = 256;
 
 std::uint64_t rounded_up(std::uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }

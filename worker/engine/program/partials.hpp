@@ -1,8 +1,10 @@
-// Where the partial sums in f32 of a run lie, and how far one may grow ahead of who ends it.
+// Memory for the f32 partial sums of a run, and the limits on how far a partial sum grows ahead of the instruction that
+// ends it.
 //
-// Whole they would take twice the vector. Each has a ring instead: who begins it waits until those who end it have used
-// what lies there (FlowLimit), so that it takes no more than what is under way. That this holds nobody up for ever, in
-// any ring, is a part of what is proved of every plan (verify::check_lock_step).
+// Whole partial sums would take twice the memory of the vector. Each partial sum has a ring instead. The instruction
+// that begins a partial sum waits until the instruction that ends it has used the part of the ring that it overwrites
+// (FlowLimit). verify::check_lock_step proves for every plan that these waits never form a deadlock, whatever the size
+// of the rings.
 #pragma once
 
 #include <cstddef>
@@ -15,34 +17,35 @@
 
 namespace chorus::engine {
 
-// `ahead` is never more than so many bytes further than `behind`.
+// Instruction `ahead` is never more than `bytes` further than instruction `behind`.
 struct FlowLimit {
   std::uint32_t ahead = 0, behind = 0;  // instructions
   std::uint64_t bytes = 0;              // of the vector
 };
 
 struct PartialsLimit {
-  // In f32, of all sums of a run together,
+  // Upper limit of the memory of all partial sums of a run, in bytes of f32. shortest_bytes comes first.
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();
-  // as long as no ring is shorter than so many bytes of the vector.
+  // Lower limit of the size of a ring, in bytes of the vector.
   std::uint64_t shortest_bytes = 0;
 };
 
-// A value.
+// The rings of one program, for one size. Immutable.
 class Partials {
  public:
-  // For dtypes that have none.
+  // For dtypes that are not summed in f32.
   Partials() = default;
-  // Of a right program. total_bytes[i]: of instruction i, elements of element_bytes.
+  // The program passes verify::check. total_bytes[i]: bytes that instruction i moves, in elements of element_bytes.
   Partials(plan::Program const& program, std::span<std::uint64_t const> total_bytes, std::size_t element_bytes,
            PartialsLimit limit);
 
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
-  // Of sums that are longer than their rings; by `ahead`.
+  // Limits for the partial sums that are longer than their rings, in the order of `ahead`.
   [[nodiscard]] std::vector<FlowLimit> const& flow_limits() const { return flow_limits_; }
 
-  // Byte `at` of what instruction i adds or leaves: where its f32 lies in the memory, and how many bytes of the vector
-  // have theirs behind it. Of instructions that have no partial sum: nowhere, and all.
+  // Returns where the partial sum of instruction i lies, from byte `at` of its range on: the offset of its f32 values
+  // in the memory, and how many bytes of the vector have contiguous values from there. An instruction without partial
+  // sum has no limit: offset 0 and all bytes.
   struct Place {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
@@ -65,7 +68,7 @@ class Partials {
   std::size_t element_bytes_ = 1;
   std::uint64_t memory_bytes_ = 0;
   std::vector<Ring> rings_;
-  std::vector<std::uint32_t> ring_of_;  // by instruction; empty where there are none
+  std::vector<std::uint32_t> ring_of_;  // by instruction; empty if the program has no partial sums
   std::vector<FlowLimit> flow_limits_;
 };
 

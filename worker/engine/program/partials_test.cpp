@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t half_bytes = 2;
 
-// An all_reduce of so many halves, as a rank of it runs it.
+// Partial sums of one rank in an all_reduce of `elements` elements of f16.
 struct Sums {
   Sums(std::string const& algorithm, std::uint64_t elements, PartialsLimit limit, std::uint32_t ranks = 3,
        plan::Rank rank = 0)
@@ -26,7 +26,7 @@ struct Sums {
 
 }  // namespace
 
-TEST_CASE("a sum that fits lies as it is, and nobody waits for anybody") {
+TEST_CASE("a partial sum that fits into the memory has no flow limit") {
   Sums const sums("centralized", 1000, {});
   CHECK(sums.partials.memory_bytes() == 4000);
   CHECK(sums.partials.flow_limits().empty());
@@ -34,8 +34,8 @@ TEST_CASE("a sum that fits lies as it is, and nobody waits for anybody") {
   CHECK(sums.partials.place(0, 20).bytes == 1980);
 }
 
-TEST_CASE("a longer one goes round in a ring, and who begins it waits for who ends it") {
-  Sums const sums("centralized", 1000, {.memory_bytes = 600});  // 128 elements, and some
+TEST_CASE("a partial sum longer than its ring has a flow limit between its first and its last instruction") {
+  Sums const sums("centralized", 1000, {.memory_bytes = 600});  // room for 128 elements and a rest
   CHECK(sums.partials.memory_bytes() == 512);
   REQUIRE(sums.partials.flow_limits().size() == 1);
   auto const& flow_limit = sums.partials.flow_limits().front();
@@ -48,7 +48,7 @@ TEST_CASE("a longer one goes round in a ring, and who begins it waits for who en
   CHECK(sums.partials.place(flow_limit.behind, 256).bytes == 256);
 }
 
-TEST_CASE("several sums share the memory, in rings that are not too short") {
+TEST_CASE("several partial sums share the memory, and no ring is shorter than the limit") {
   auto const several = [](PartialsLimit limit) { return Sums("recursive_doubling", 100'000, limit, 8, 7).partials; };
   auto const count = several({.memory_bytes = 0}).flow_limits().size();
   REQUIRE(count > 1);
@@ -58,7 +58,7 @@ TEST_CASE("several sums share the memory, in rings that are not too short") {
   for (auto const& flow_limit : short_of_memory.flow_limits()) CHECK(flow_limit.bytes == 4096);
 }
 
-TEST_CASE("sums of nothing take nothing") {
+TEST_CASE("partial sums without elements take no memory") {
   Sums const sums("centralized", 0, {});
   CHECK(sums.partials.memory_bytes() == 0);
   CHECK(sums.partials.flow_limits().empty());

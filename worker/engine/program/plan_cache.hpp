@@ -1,4 +1,4 @@
-// A bounded cache of built programs, least recently used out first. Thread-safe.
+// A bounded cache of built programs, which evicts the least recently used one. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ class PlanCache {
   PlanCache(PlanCache const&) = delete;
   PlanCache& operator=(PlanCache const&) = delete;
 
-  // Builds on a miss, outside the lock: a large program holds nobody up, and two threads that miss at once may both
-  // build, but share the first one's. A program larger than the limit is returned and not kept. Programs live on as
-  // long as someone holds them, also after they left the cache. Errors are those of build(), and are not kept.
+  // Returns the program for this spec and rank; builds it on a miss, outside the lock. Two threads that miss at once
+  // may both build, but share the program of the first. A program larger than the limit is returned without being kept.
+  // An evicted program lives on as long as a caller holds it. Fails as build() does; failures are not kept.
   [[nodiscard]] Result<std::shared_ptr<plan::Program const>> get(plan::Algorithm const& algorithm,
                                                                  plan::Spec const& spec, plan::Rank rank);
 
-  // Program::memory_bytes() of all that is kept; never more than the limit.
+  // Sum of Program::memory_bytes() of all kept programs; never more than the limit.
   [[nodiscard]] std::size_t size_bytes() const;
 
  private:
@@ -36,7 +36,7 @@ class PlanCache {
   std::size_t const limit_bytes_;
   mutable std::mutex mutex_;
   std::size_t size_bytes_ = 0;
-  std::list<Key> recent_;  // most recent first
+  std::list<Key> recent_;  // most recently used first
   std::map<Key, Entry> entries_;
 };
 

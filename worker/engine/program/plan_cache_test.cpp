@@ -19,7 +19,7 @@ std::size_t bytes_of(Spec const& spec) { return build(toy, spec, 0).value().memo
 
 }  // namespace
 
-TEST_CASE("the second request gets the first one's program") {
+TEST_CASE("a second request for the same spec and rank gets the same program") {
   PlanCache cache(1 << 20);
   auto const first = cache.get(toy, toy_spec(5), 1).value();
   CHECK(cache.get(toy, toy_spec(5), 1).value() == first);
@@ -28,12 +28,12 @@ TEST_CASE("the second request gets the first one's program") {
   CHECK(*first == build(toy, toy_spec(5), 1).value());
 }
 
-TEST_CASE("a full cache lets the least recently used program go, and nobody's program dies under him") {
+TEST_CASE("a full cache evicts the least recently used program, and a caller's program outlives its eviction") {
   auto const a = toy_spec(10, 0), b = toy_spec(10, 1), c = toy_spec(10, 2);
   PlanCache cache(2 * bytes_of(a));
   auto const program_a = cache.get(toy, a, 0).value();
   auto const program_b = cache.get(toy, b, 0).value();
-  CHECK(cache.get(toy, a, 0).value() == program_a);  // b is the oldest now
+  CHECK(cache.get(toy, a, 0).value() == program_a);  // makes b the least recently used
   CHECK(cache.get(toy, c, 0).has_value());
   CHECK(cache.size_bytes() == 2 * bytes_of(a));
   CHECK(cache.get(toy, a, 0).value() == program_a);
@@ -41,7 +41,7 @@ TEST_CASE("a full cache lets the least recently used program go, and nobody's pr
   CHECK(program_b->instructions.size() == 20);
 }
 
-TEST_CASE("one large program displaces several small ones, and one too large displaces nothing") {
+TEST_CASE("one large program displaces several small ones, and a program larger than the cache displaces nothing") {
   auto const large = toy_spec(100), too_large = toy_spec(10'000);
   PlanCache cache(bytes_of(large));
   for (Rank root = 0; root < 3; ++root) CHECK(cache.get(toy, toy_spec(3, root), 0).has_value());
@@ -52,14 +52,14 @@ TEST_CASE("one large program displaces several small ones, and one too large dis
   CHECK(cache.get(toy, large, 0).value() == program);
 }
 
-TEST_CASE("errors are handed on and not kept") {
+TEST_CASE("a failed build is returned to the caller and not cached") {
   PlanCache cache(1 << 20);
   CHECK(cache.get(toy, toy_spec(3), 9).error().code == PlanErrc::rank_out_of_range);
   CHECK(cache.get(toy, {.algorithm = "ring", .ranks = 4}, 0).has_error());
   CHECK(cache.size_bytes() == 0);
 }
 
-TEST_CASE("threads that ask for more than fits get the right programs, and the limit holds") {
+TEST_CASE("threads that ask for more programs than fit get the right ones, and the cache stays within its limit") {
   auto const limit_bytes = 6 * bytes_of(toy_spec(16));
   PlanCache cache(limit_bytes);
   auto const ask = [&](std::uint32_t seed, bool& right) {

@@ -1,4 +1,4 @@
-// Where the instructions of a run stand in its memory: turns chunk ranges into addresses, wherever the memory lies.
+// Current addresses of the instructions of a run: maps chunk ranges to memory of the host or of a GPU.
 #pragma once
 
 #include <cstddef>
@@ -15,35 +15,37 @@
 
 namespace chorus::engine {
 
-// Every instruction walks through its source range and its destination range once, from the front, contiguous piece by
-// contiguous piece. Byte counts are multiples of the element size. Not thread-safe.
+// Base of the classes that execute a program in memory. Every instruction walks once through its source range and its
+// destination range, from the front, one contiguous piece after another. Byte counts are multiples of the element size.
+// Not thread-safe.
 class Ranges {
  public:
   [[nodiscard]] std::size_t element_bytes() const { return element_bytes_; }
   [[nodiscard]] std::vector<std::uint64_t> total_bytes() const { return addresses_.total_bytes(); }
   [[nodiscard]] std::vector<FlowLimit> const& flow_limits() const { return partials_.flow_limits(); }
 
-  // The next bytes that instruction i reads, at most `limit` and as far as they are contiguous.
+  // Returns the next contiguous bytes that instruction i reads, at most `limit`.
   [[nodiscard]] std::span<std::byte const> source(std::uint32_t i, std::uint64_t limit) const;
   void skip_source(std::uint32_t i, std::uint64_t bytes);
 
-  // Whether what instruction i, a recv, receives belongs as it is where destination() says.
+  // True if instruction i is a recv whose payload belongs unchanged at destination().
   [[nodiscard]] bool receives_as_it_is(std::uint32_t i) const;
 
-  // The next bytes that instruction i writes, likewise.
+  // Returns the next contiguous bytes that instruction i writes, at most `limit`.
   [[nodiscard]] std::span<std::byte> destination(std::uint32_t i, std::uint64_t limit) const;
   void skip_destination(std::uint32_t i, std::uint64_t bytes);
 
  protected:
-  // The program and both spans outlive the ranges. check(program, sizes) is ok, and the spans hold what the program
-  // addresses (plan::memory). The memory of its own is given by lie_in().
+  // The program and both spans outlive the ranges. check(program, sizes) must be ok, and the spans must have the sizes
+  // that the program addresses (plan::memory). The derived class provides the memory beside input and output with
+  // lie_in().
   Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& sizes, PartialsLimit limit,
          std::span<std::byte const> input, std::span<std::byte> output);
 
-  // Every instruction stands at its front, in this memory, as large as the former.
+  // Starts again in other buffers of the same sizes: every instruction is at the front of its ranges.
   void begin(std::span<std::byte const> input, std::span<std::byte> output);
 
-  // What a run needs besides input and output.
+  // Memory of a run beside input and output.
   struct Own {
     std::byte* scratch = nullptr;
     std::byte* partials = nullptr;  // in f32
@@ -56,10 +58,11 @@ class Ranges {
   void lie_in(Own own) { own_ = own; }
 
   [[nodiscard]] plan::Program const& program() const { return program_; }
-  // Partial sums of f16 and bf16 are kept in f32 where the program says so.
+  // True if partial sums of f16 or bf16 are kept in f32, where the flags of the instructions say so.
   [[nodiscard]] bool keeps_wide_partials() const { return keeps_wide_partials_; }
-  // Where the partial sums in f32 lie of what instruction i writes next, or combines with what comes in, and up to how
-  // many bytes of the vector they lie behind each other. Of one that has none the latter is no limit.
+  // The f32 partial sums that instruction i writes next or combines with received data: their address, and how many
+  // bytes of the vector have contiguous partial sums from there. For an instruction without partial sum `bytes` is no
+  // limit.
   struct Partial {
     std::byte* at = nullptr;
     std::uint64_t bytes = 0;
@@ -67,13 +70,13 @@ class Ranges {
   [[nodiscard]] Partial partial(std::uint32_t i) const;
 
  private:
-  // Where an instruction stands in one of its ranges.
+  // Position of an instruction in one of its ranges.
   struct Cursor {
     std::uint64_t at = 0;      // bytes from the beginning of the buffer
-    std::uint64_t left = 0;    // of the contiguous piece at hand
-    std::uint32_t chunk = 0;   // that follows the piece
-    std::uint32_t chunks = 0;  // that follow, counted from `chunk`
-    std::uint64_t passed = 0;  // bytes of the range
+    std::uint64_t left = 0;    // of the current contiguous piece
+    std::uint32_t chunk = 0;   // first chunk after the piece
+    std::uint32_t chunks = 0;  // chunks after the piece, counted from `chunk`
+    std::uint64_t passed = 0;  // bytes of the range before `at`
   };
   [[nodiscard]] Cursor first(plan::Buffer buffer, std::uint32_t first_chunk, std::uint32_t chunks,
                              std::uint32_t stride) const;

@@ -1,4 +1,4 @@
-// The same bits from every algorithm that reduces in worker order; and f16 and bf16 rounded once.
+// Algorithms that reduce in worker order give the same bits, and round f16 and bf16 once.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ Bytes repeated(T value, std::size_t elements) {
   return bytes;
 }
 
-// The result of one whole vector per rank, over links: that of all ranks, the root's, or all blocks in rank order.
+// Runs the case over links, with one whole vector per rank. Returns the result of all ranks, of the root, or all blocks
+// in rank order.
 Bytes reduced(Case c, std::vector<Bytes> const& inputs) {
   FleetOptions options;
   options.ranks = static_cast<std::uint32_t>(inputs.size());
@@ -90,7 +91,7 @@ TEST_CASE("1e8, 1, -1e8, 1 in every permutation: the sum in worker order, whatev
 }
 
 TEST_CASE("large values of opposite sign at every pair of ranks: all ranks and algorithms agree to the bit") {
-  constexpr std::uint32_t ranks = 10;  // the pattern of MPICH's allred_float
+  constexpr std::uint32_t ranks = 10;  // the pattern of MPICH's test allred_float
   for (Rank plus = 0; plus < ranks; ++plus)
     for (Rank minus = 0; minus < ranks; ++minus) {
       if (plus == minus) continue;
@@ -126,8 +127,8 @@ TEST_CASE("all ranks hold the same bits after every algorithm") {
   }
 }
 
-TEST_CASE("f16 and bf16 are summed in f32 where they are reduced in one place, and rounded once") {
-  // 2048 + 1 is 2048 in f16, and 256 + 1 is 256 in bf16: rounding after each step would lose both ones.
+TEST_CASE("f16 and bf16 are summed in f32 where all elements of a sum are reduced in one place, and rounded once") {
+  // 2048 + 1 is 2048 in f16, and 256 + 1 is 256 in bf16: rounding after each step would lose both of the ones.
   struct Half {
     Dtype dtype;
     std::uint16_t large, one, sum;
@@ -152,7 +153,7 @@ TEST_CASE("f16 and bf16 are summed in f32 where they are reduced in one place, a
           }
 }
 
-TEST_CASE("the average of halves does not overflow on the way") {
+TEST_CASE("the average of f16 does not overflow in its partial sums") {
   std::uint16_t const large = 0x7a00;  // 49152 in f16: the sum of two is beyond f16, the average is not
   Case c;
   c.dtype = Dtype::f16;

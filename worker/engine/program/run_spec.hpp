@@ -1,4 +1,4 @@
-// What a rank is given to run, and what it gets back.
+// Input and result of one rank's run.
 #pragma once
 
 #include <chrono>
@@ -25,67 +25,71 @@ class GpuUnit;
 
 namespace chorus::engine {
 
+// A member of the group, as other members dial it.
 struct Peer {
   plan::Rank rank = 0;
   std::string worker;
   std::uint64_t incarnation = 0;
-  std::string url;  // of the peer's one port
+  std::string url;  // address of the peer's only port
 };
 
-// Everything that one rank needs to run. Both spans stay valid until `done` was called; `owner` is held until then.
+// Everything that one rank needs for a run. Both spans stay valid until RunDone is called; the engine holds `owner`
+// until then.
 struct RunSpec {
-  // The same number on every rank, not 0; bit 63 is set for calls between members and clear for the coordinator's.
+  // The same number on every rank, not 0. Bit 63 is set for members' calls and clear for the coordinator's runs.
   std::uint64_t run = 0;
   std::string group;  // for people
   std::uint32_t epoch = 0;
-  std::uint64_t token = 0;        // capability: a link that presents another one for this run is refused
+  std::uint64_t token = 0;        // capability: a link that presents another token for this run is refused
   std::string description;        // "all_reduce sum f32[4096] ring of 4": shown to both sides when ranks disagree
-  std::uint64_t fingerprint = 0;  // over everything that must agree: spec, dtype, sizes, reduce, in_place
+  std::uint64_t fingerprint = 0;  // over everything on which the ranks must agree: spec, dtype, sizes, reduce, in_place
   std::shared_ptr<plan::Program const> program;
   std::vector<Peer> members;  // in rank order
   Dtype dtype = Dtype::f32;
   ReduceOp reduce = ReduceOp::sum;
   plan::Sizes sizes;
-  // What the program addresses (plan::memory): of ranks that have both buffers the same memory when
-  // program->spec.in_place.
+  // Memory that the program addresses (plan::memory). With program->spec.in_place, a rank that has both buffers has the
+  // same memory in both.
   std::span<std::byte const> input;
   std::span<std::byte> output;
-  // Where both lie, and what works on them; null: host memory. Its Gpus outlive the data plane, or `owner` holds them.
-  // Peers do not know of it: the bits are the same.
+  // The GPU unit on which both buffers lie and which does the work; null: host memory. The Gpus of the unit outlive the
+  // data plane, or `owner` holds them. Peers are not told: the result has the same bits.
   devices::GpuUnit* gpu = nullptr;
   std::shared_ptr<void const> owner;
   std::uint64_t segment_bytes = 262144;
-  std::uint32_t window = 4;  // segments queued per link before the next is handed over
+  std::uint32_t window = 4;  // segments of a message that are handed to a link at a time
   std::chrono::steady_clock::time_point deadline;
 };
 
+// Times of one run, for the flight recorder.
 struct RunTrace {
-  std::vector<FlightStep> instructions;     // when they ran
-  devices::GpuUse gpu;                      // zeros without one; added to the unit's totals already
-  std::vector<devices::GpuSpan> gpu_spans;  // what it did when, from the start of the run on
+  std::vector<FlightStep> instructions;     // when each instruction ran
+  devices::GpuUse gpu;                      // zeros without a GPU; already added to the totals of the unit
+  std::vector<devices::GpuSpan> gpu_spans;  // operations of the GPU, in time from the start of the run
 };
 
-// Small: a call over shared memory takes a few hundred nanoseconds, and this is made for each.
+// Result of one rank's run. Kept small because every call over shared memory makes one and takes only a few hundred
+// nanoseconds.
 struct RunResult {
-  RunResult() noexcept {}  // member by member: GCC 12 clears an aggregate of this size by `rep stos`, some 30 cycles
+  RunResult() noexcept {}  // not an aggregate: GCC 12 would clear one of this size by the slower `rep stos`
 
   Status status;                     // EngineErrc; the detail names the culprit worker, rank, direction and step
-  std::vector<plan::Rank> culprits;  // empty on success or when nobody is to blame (aborted)
-  // Of a small call over shared memory: when what it sends is on its way, some 50 ns after its beginning.
+  std::vector<plan::Rank> culprits;  // empty on success and when no rank is to blame (aborted)
+  // Begin of the run. A small call over shared memory reads the clock only when its first records are on their way.
   std::chrono::steady_clock::time_point started;
   std::chrono::steady_clock::duration duration{0};
-  double wait_seconds = 0;       // for peers: see waited_seconds(); 0 of calls over shared memory alone
+  double wait_seconds = 0;  // time spent waiting for peers: see waited_seconds(); 0 for calls over shared memory alone
   std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;  // instructions completed
   Reduced reduced;
-  std::unique_ptr<RunTrace> trace;  // null of what never began, and of calls over shared memory alone
+  std::unique_ptr<RunTrace> trace;  // null for a run that never began, and for calls over shared memory alone
 
   [[nodiscard]] double seconds() const { return std::chrono::duration<double>(duration).count(); }
 };
 
-// Called once, on the data thread or one that does its work; posts elsewhere if it has more to do than a few
-// microseconds.
+// Receives the result of a run, once, on the data-plane thread or on a thread that does its work. A handler with more
+// than a few microseconds of work must post it elsewhere.
 using RunDone = std::function<void(RunResult)>;
 
 }  // namespace chorus::engine

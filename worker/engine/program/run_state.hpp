@@ -1,4 +1,4 @@
-// What the parts of a run share.
+// State that the parts of a run share.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,13 @@
 
 namespace chorus::engine {
 
+// Owned by the run; used by the thread that does the work of the data plane.
 struct RunState {
   std::uint64_t run = 0;
   std::uint32_t epoch = 0;
   std::uint64_t segment_bytes = 0;  // a multiple of the element size
-  std::uint32_t window = 0;         // data frames per channel that are given to a link and not yet sent
-  std::uint64_t eager_bytes = 0;    // per channel
+  std::uint32_t window = 0;         // data frames of a channel that are handed to a link and not yet sent
+  std::uint64_t eager_bytes = 0;    // limit of the eager messages of a channel
   plan::Program const& program;
   std::size_t element_bytes = 1;
   Scoreboard board;
@@ -21,9 +22,9 @@ struct RunState {
   std::uint64_t bytes_received = 0;
 };
 
-// Which messages of a channel are sent without a grant: taken in order, those that still fit, each costing its bytes
-// and a fixed amount per chunk for what the receiver spends on a frame. Both ends reach the same answer from the plan
-// alone.
+// Decides which messages of a channel are sent without a grant. Messages are taken in order. Each one that still fits
+// costs its bytes and a fixed amount per chunk, which stands for what the receiver spends on a frame. Both ends compute
+// the same answer from the plan alone.
 class EagerBudget {
  public:
   static constexpr std::uint64_t chunk_bytes = 64;
@@ -37,7 +38,7 @@ class EagerBudget {
     return true;
   }
 
-  // What a message that came too early takes in the receiver's memory.
+  // Returns the bytes of the receiver's memory that hold an eager message until its instruction is ready.
   [[nodiscard]] static std::uint64_t stage_bytes(std::uint64_t message_bytes) { return (message_bytes + 15) / 16 * 16; }
 
  private:

@@ -107,7 +107,7 @@ std::optional<std::uint32_t> Scoreboard::next() {
     woken_.pop();
     is_woken_[i] = false;
     if (total_[i] != 0) return i;
-    complete(i);  // woken once only: when its last dependency was completed
+    complete(i);  // happens once: an instruction without bytes is woken only when its last dependency is completed
   }
   return std::nullopt;
 }

@@ -1,8 +1,8 @@
-// How far every instruction of a running program has come, and which of them can go on.
+// Progress of every instruction of a running program, and the queue of instructions that can go on.
 //
-// Progress is a prefix in bytes of the instruction's range. A segmentwise dependent may follow as far as the prefix
-// reaches; any other waits for the whole. Instructions without bytes move nothing, but still wait for their
-// dependencies: others may be ordered through them.
+// Progress is a prefix, in bytes, of the instruction's range. A segmentwise dependent may follow as far as the prefix
+// reaches; any other dependent waits for the whole range. An instruction without bytes moves nothing, but still waits
+// for its dependencies, because it may order other instructions.
 #pragma once
 
 #include <cstdint>
@@ -16,36 +16,36 @@
 
 namespace chorus::engine {
 
-// Sized once; nothing is allocated while the program runs.
+// Owned by one run, used by one thread. Allocates in the constructor only.
 class Scoreboard {
  public:
-  // total_bytes[i]: of instruction i. The program outlives the scoreboard, and so does the timeline, if there is one to
-  // be kept. No instruction is ahead of two, nor behind two.
+  // total_bytes[i]: bytes that instruction i moves. The program and the timeline, if there is one, outlive the
+  // scoreboard. An instruction is `ahead` in at most one flow limit and `behind` in at most one.
   Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes,
              std::vector<FlowLimit> const& flow_limits = {}, Timeline* timeline = nullptr);
 
-  // As newly made: nothing has moved.
+  // Resets the scoreboard to its first state: no instruction has moved.
   void begin();
 
   [[nodiscard]] std::uint64_t total(std::uint32_t i) const { return total_[i]; }
   [[nodiscard]] std::vector<std::uint64_t> const& totals() const { return total_; }
   [[nodiscard]] std::uint64_t done(std::uint32_t i) const { return done_[i]; }
-  // How far the instructions that i depends on let it go, and the one that it must not be too far ahead of; >= done(i).
+  // Returns how far instruction i may go by its dependencies and its flow limit; >= done(i).
   [[nodiscard]] std::uint64_t ready(std::uint32_t i) const;
 
-  // `bytes` more of instruction i are done. Those that depend on it are woken.
+  // Records `bytes` more of instruction i as done, and wakes the instructions that depend on it.
   void advance(std::uint32_t i, std::uint64_t bytes);
 
-  // The next instruction that was woken; each is listed once until it is taken.
+  // Returns the next woken instruction; each instruction is queued once until it is taken.
   [[nodiscard]] std::optional<std::uint32_t> next();
   void wake(std::uint32_t i);
   [[nodiscard]] bool idle() const { return woken_.empty(); }
 
   [[nodiscard]] std::uint32_t completed() const { return completed_; }
   [[nodiscard]] bool finished() const { return completed_ == total_.size(); }
-  // Nothing that it depends on keeps instruction i from going on, and it is not done.
+  // True if instruction i is not done and nothing keeps it from going on.
   [[nodiscard]] bool is_under_way(std::uint32_t i) const { return done(i) < total_[i] && ready(i) > done(i); }
-  // Grows with every byte that is done.
+  // Sum of the bytes done by all instructions.
   [[nodiscard]] std::uint64_t progress() const { return progress_; }
 
  private:
@@ -61,10 +61,10 @@ class Scoreboard {
   std::vector<std::uint64_t> total_;
   std::vector<std::uint64_t> done_;
   std::vector<FlowLimit> flow_limits_;
-  std::vector<std::uint32_t> waits_;  // dependencies to be completed as a whole
+  std::vector<std::uint32_t> waits_;  // dependencies that have to be completed as a whole
   std::vector<Dependent> dependents_;
   std::vector<std::uint32_t> dependents_begin_;
-  std::vector<std::uint32_t> ahead_, behind_;  // of lags_, in which an instruction is the one or the other; or none
+  std::vector<std::uint32_t> ahead_, behind_;  // by instruction: its index in flow_limits_, or no_lag
   IndexQueue woken_;
   std::vector<bool> is_woken_;
   std::uint32_t completed_ = 0;

@@ -7,7 +7,7 @@ using namespace chorus::engine;
 
 namespace {
 
-// A program of which only the dependencies matter: depends_on[i] lists those of instruction i.
+// Makes a program with dependencies only: depends_on[i] lists those of instruction i.
 plan::Program program_of(std::vector<std::vector<plan::Dependency>> const& depends_on) {
   plan::Program program;
   program.dependency_begin.push_back(0);
@@ -29,7 +29,7 @@ using List = std::vector<std::uint32_t>;
 
 }  // namespace
 
-TEST_CASE("a segmentwise dependent follows the prefix, another one waits for the whole") {
+TEST_CASE("a segmentwise dependent follows the prefix, any other dependent waits for the whole instruction") {
   auto const program = program_of({{}, {{0, true}}, {{0, false}}});
   Scoreboard board(program, {100, 100, 40});
   CHECK(woken(board) == List{0, 1});
@@ -50,7 +50,7 @@ TEST_CASE("a segmentwise dependent follows the prefix, another one waits for the
   CHECK(board.finished());
 }
 
-TEST_CASE("of several dependencies the slowest decides") {
+TEST_CASE("an instruction with several dependencies goes as far as the slowest of them") {
   auto const program = program_of({{}, {}, {{0, true}, {1, true}}});
   Scoreboard board(program, {10, 10, 10});
   board.advance(0, 10);
@@ -58,7 +58,7 @@ TEST_CASE("of several dependencies the slowest decides") {
   CHECK(board.ready(2) == 4);
 }
 
-TEST_CASE("who begins a partial sum is ahead of who ends it by so much at most") {
+TEST_CASE("a flow limit bounds how far instruction `ahead` is in front of instruction `behind`") {
   auto const program = program_of({{}, {{0, true}}, {{1, true}}});
   Scoreboard board(program, {100, 100, 100}, {{.ahead = 0, .behind = 2, .bytes = 30}});
   CHECK(woken(board) == List{0, 1, 2});
@@ -72,7 +72,7 @@ TEST_CASE("who begins a partial sum is ahead of who ends it by so much at most")
   CHECK(board.ready(0) == 40);
 }
 
-TEST_CASE("an instruction without bytes moves nothing, but whoever waits for it waits for its dependencies too") {
+TEST_CASE("an instruction without bytes still orders its dependents behind its dependencies") {
   auto const program = program_of({{}, {{0, false}}, {{1, false}}});
   Scoreboard board(program, {8, 0, 8});
   CHECK(woken(board) == List{0});
@@ -82,7 +82,7 @@ TEST_CASE("an instruction without bytes moves nothing, but whoever waits for it 
   CHECK(board.completed() == 2);
 }
 
-TEST_CASE("a program without bytes finishes by being looked at") {
+TEST_CASE("a program without bytes finishes as soon as its woken instructions are taken") {
   auto const program = program_of({{}, {{0, true}}, {{1, false}}});
   Scoreboard board(program, {0, 0, 0});
   CHECK(woken(board).empty());

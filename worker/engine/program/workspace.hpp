@@ -1,4 +1,4 @@
-// The memory of the host that a run works on, and the arithmetic on it.
+// Host memory of a run, and the arithmetic in it.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace chorus::engine {
 
-// How floats are averaged. Each is divided by `scale`, a power of two, where it is first added. A complete sum is
-// divided by what is left of the divisor; with a divisor of 1 it stays scaled.
+// How floats are averaged. Each input is divided by `scale`, a power of two, where it is first added. A complete sum is
+// divided by the rest of the divisor; with a divisor of 1 the sum stays scaled.
 struct Average {
   std::uint32_t divisor = 1;
   float scale = 1;
@@ -24,43 +24,48 @@ struct Average {
   }
 };
 
+// Executes the instructions of one rank on the CPU. Owned by a run or by a LocalCollective, used by one thread.
+// Allocates scratch and partial sums in the constructor only.
 class Workspace : public Ranges {
  public:
-  // As of Ranges; and, where the program reduces, the kernels for (reduce, dtype) exist. Who is ahead of another
-  // instruction by flow_limits() waits for it. `average`: of avg, where it is not that of one number of each rank.
+  // Preconditions of Ranges; where the program reduces, kernels for (reduce, dtype) must exist. The caller makes an
+  // instruction wait that would exceed one of flow_limits(). `average`: for avg where a rank contributes more or less
+  // than one operand.
   Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes, PartialsLimit limit,
             std::span<std::byte const> input, std::span<std::byte> output,
             std::optional<Average> average = std::nullopt);
 
-  // As newly made, in this memory, as large as the former.
+  // Starts again in other buffers of the same sizes.
   void begin(std::span<std::byte const> input, std::span<std::byte> output);
-  // Of its own.
+  // Bytes of scratch and of partial sums.
   [[nodiscard]] std::uint64_t bytes() const;
 
-  // The next bytes of a recv or recv_reduce, received elsewhere (aligned for the dtype): puts them in place or reduces
-  // them.
+  // Takes the next bytes of a recv or recv_reduce, which were received into other memory (aligned for the dtype):
+  // copies or reduces them.
   void take_in(std::uint32_t i, std::span<std::byte const> received);
-  // The next bytes of a copy or reduce.
+  // Executes the next bytes of a copy or reduce.
   void work(std::uint32_t i, std::uint64_t bytes);
 
   [[nodiscard]] Reduced const& reduced() const { return clock_.reduced(); }
 
  private:
-  // How much of `bytes` has its partial sums in one piece.
+  // Returns how much of `bytes` has contiguous partial sums.
   [[nodiscard]] std::uint64_t contiguous(std::uint32_t i, std::uint64_t bytes) const;
-  // dst = operand (op) other at the instruction's cursors, or dst = other for recv and copy; as wide as its flags say.
+  // Computes dst = operand (op) other at the instruction's cursors, or dst = other for recv and copy. The flags of the
+  // instruction tell which of them are f32 partial sums.
   void compute(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
-  // The same of an average of floats that are scaled as they are added.
+  // Does the same for an average of floats that are scaled as they are added.
   void compute_average(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
+  // Does the same for f16 and bf16 with partial sums in f32.
   void compute_halves(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
 
   Dtype dtype_;
   ReduceOp reduce_;
-  devices::Combine combine_;                 // null where nothing is reduced
+  devices::Combine combine_;                 // null if the program does not reduce
   devices::Divide divide_;                   // null unless the operation is avg
   devices::Widen widen_;                     // null unless partial sums are kept in f32
-  Average how_;                              // of an average
-  std::optional<devices::Reducer> average_;  // nothing unless numbers are weighed
+  Average how_;                              // used by avg only
+  std::optional<devices::Reducer> average_;  // empty unless operands are scaled
   std::unique_ptr<std::byte[]> scratch_;
   std::unique_ptr<std::byte[]> partials_;
   ReduceClock clock_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t elements = 1000, vector_bytes = 2 * elements;
 
-// Of one rank that reduces a vector of f16.
+// Returns the bytes of scratch and partial sums of one rank that sums a vector of f16.
 std::uint64_t beside_the_vectors(std::string const& name, std::uint32_t ranks, plan::Rank rank,
                                  PartialsLimit limit = {}) {
   plan::Spec const spec{.op = Op::all_reduce, .algorithm = name, .ranks = ranks};
@@ -25,13 +25,13 @@ std::uint64_t beside_the_vectors(std::string const& name, std::uint32_t ranks, p
 
 }  // namespace
 
-TEST_CASE("f32 is kept beside a vector of f16 for that part of it only of which there are partial sums") {
+TEST_CASE("a workspace keeps f32 only for the part of an f16 vector that has partial sums") {
   CHECK(beside_the_vectors("tree", 3, 0) == 2 * vector_bytes);
   CHECK(beside_the_vectors("allpairs", 4, 1) == 2 * vector_bytes / 4);
   CHECK(beside_the_vectors("ring", 4, 0) == 0);
 }
 
-TEST_CASE("and of that no more than the limit says, but a ring") {
+TEST_CASE("the memory of partial sums stays within its limit, but holds at least the shortest ring") {
   CHECK(beside_the_vectors("tree", 3, 0, {.memory_bytes = 1024}) == 1024);
   CHECK(beside_the_vectors("tree", 3, 0, {.memory_bytes = 1 << 20}) == 2 * vector_bytes);
   CHECK(beside_the_vectors("mesh", 4, 1, {.memory_bytes = 0, .shortest_bytes = 512}) == 1024);

@@ -28,20 +28,20 @@ plan::Spec spec_of(Case const& c, std::uint32_t ranks) {
   return {c.op, std::string(c.algorithm->name), ranks, c.root, c.arity, c.in_place, c.shape, c.by_position};
 }
 
-// Blocks by rank, wherever the ranks stand.
+// Returns the blocks that a rank holds; they follow ranks, not positions.
 plan::Holding blocks_held(Case const& c, plan::Rank rank, std::uint32_t ranks) {
   auto spec = spec_of(c, ranks);
   spec.by_position.clear();
   return plan::holding(spec, rank, ranks);
 }
 
-// The blocks of a rank's whole vector: its input, or what it has of the result.
+// Returns the blocks of a rank's whole vector: of its input, or of its part of the result.
 plan::Layout vector_of(Case const& c, plan::Rank rank, std::uint32_t ranks) {
   auto const sizes = sizes_of(c, rank, ranks);
   return sizes.counts.empty() ? plan::Layout(sizes.elements, ranks) : plan::Layout(sizes.counts, ranks);
 }
 
-// Every rank's whole vector, and what all of them reduce to.
+// The whole vectors of all ranks, and their reduction.
 class Vectors {
  public:
   using Bytes = std::vector<std::byte>;

@@ -14,35 +14,37 @@
 
 namespace chorus::engine::testing {
 
+// Memory of one tensor.
 struct Buffer {
   std::shared_ptr<std::byte> owner;
   std::span<std::byte> bytes;
-  std::byte* on_device = nullptr;  // where the engine finds them, if they lie on a GPU
+  std::byte* on_device = nullptr;  // address for the engine; null: host memory
 
   [[nodiscard]] std::span<std::byte> for_engine() const {
     return on_device != nullptr ? std::span(on_device, bytes.size()) : bytes;
   }
 };
 
-// Ranks that can run programs, whatever connects them.
+// The ranks of a test, which can run programs over some kind of link.
 class Fleet {
  public:
-  // Memory for a rank's input or output.
+  // Allocates a rank's input or output.
   [[nodiscard]] virtual Buffer allocate(plan::Rank rank, std::size_t bytes);
-  // On which allocate() gives memory; null: in the host's.
+  // The GPU unit on which allocate() takes memory for this rank; null: host memory.
   [[nodiscard]] virtual devices::GpuUnit* gpu(plan::Rank) const { return nullptr; }
   [[nodiscard]] virtual std::uint32_t ranks() const = 0;
   [[nodiscard]] virtual Peer peer(plan::Rank rank) const = 0;
   virtual void start(plan::Rank rank, RunSpec spec, RunDone done) = 0;
-  // Goes on until that many runs have ended, counted by `ended`; false if nothing moves any more.
+  // Lets the fleet work until `ended` has reached `count` runs; false if nothing moves any more.
   virtual bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) = 0;
-  // By which its engines' deadlines pass.
+  // The clock of the engines' deadlines.
   [[nodiscard]] virtual std::chrono::steady_clock::time_point now() const { return std::chrono::steady_clock::now(); }
-  // Lets what was started go as far as it can, where that is known.
+  // Lets started runs go as far as they can, in fleets that know when nothing moves any more.
   virtual void let_move() {}
   virtual ~Fleet() = default;
 };
 
+// The collective that the ranks run, with its plan and its schedule.
 struct Case {
   plan::Algorithm const* algorithm = nullptr;
   Op op = Op::all_reduce;
@@ -52,8 +54,9 @@ struct Case {
   std::vector<plan::Rank> by_position;
   Dtype dtype = Dtype::f32;
   ReduceOp reduce = ReduceOp::sum;
-  std::uint64_t elements = 0;         // of the whole vector; of every rank's in all_to_all
-  std::vector<std::uint64_t> counts;  // instead, per block; in all_to_all from rank s to rank d: counts[(s + d) % p]
+  std::uint64_t elements = 0;  // of the whole vector; all_to_all: of the vector of each rank
+  // Used instead, per block; all_to_all sends counts[(s + d) % p] from rank s to rank d.
+  std::vector<std::uint64_t> counts;
   bool in_place = false;
   std::uint64_t segment_bytes = 262144;
   std::uint32_t window = 4;
@@ -64,7 +67,8 @@ struct Case {
 
 [[nodiscard]] std::string to_string(Case const& c);
 
-// The fleet outlives it. Runs that have not ended keep the memory they need.
+// One run of a case on all ranks of the fleet. The fleet outlives the collective. Runs that have not ended keep their
+// memory.
 class Collective {
  public:
   Collective(Fleet& fleet, Case c) : Collective(fleet, std::move(c), fleet.now()) {}
@@ -74,15 +78,15 @@ class Collective {
 
   void start(plan::Rank rank);
   void start();  // every rank
-  // Starts every rank and lets them run; true if all ended.
+  // Starts every rank and waits for all of them; true if all ended.
   [[nodiscard]] bool run();
-  [[nodiscard]] bool finish();  // lets those run that were started
+  [[nodiscard]] bool finish();  // waits for the ranks that were started
 
   [[nodiscard]] std::size_t ended() const { return state_->ended; }
   [[nodiscard]] RunResult const& result(plan::Rank rank) const { return *state_->results[rank]; }
   [[nodiscard]] bool has_ended(plan::Rank rank) const { return state_->results[rank].has_value(); }
 
-  // Empty, or which rank is wrong and how.
+  // Returns "" or a message that names the wrong rank and the difference.
   [[nodiscard]] std::string wrong() const;
   [[nodiscard]] std::string wrong(plan::Rank rank) const;
 
@@ -91,16 +95,16 @@ class Collective {
   Case const case_;
   struct State {
     std::vector<RunSpec> specs;
-    std::vector<Buffer> inputs, outputs;  // in place the outputs hold the inputs too
+    std::vector<Buffer> inputs, outputs;  // in place the outputs hold the inputs, too
     std::vector<std::optional<RunResult>> results;
     std::atomic<std::size_t> ended{0};
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
   struct Expected {
-    std::uint64_t offset = 0;  // into the rank's output
+    std::uint64_t offset = 0;  // bytes in the rank's output
     std::vector<std::byte> bytes;
   };
-  std::vector<Expected> expected_;  // per rank
+  std::vector<Expected> expected_;  // by rank
   std::size_t started_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Doubles of GPUs for the ranks of a test.
+// GPU doubles for the ranks of a test.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace chorus::engine::testing {
 
-// A double as a unit, which tests reach behind.
+// A GPU double inside a unit, with access for the test.
 struct Double {
   explicit Double(std::uint32_t index, devices::GpuLimits limits = {.arena_bytes = 64 << 20}, std::uint64_t seed = 1);
 
-  std::unique_ptr<devices::testing::GpuDouble> own;  // the unit's, until it has it
+  std::unique_ptr<devices::testing::GpuDouble> own;  // empty once the unit owns the double
   devices::testing::GpuDouble& gpu;
   devices::GpuUnit unit;
 };
@@ -22,7 +22,7 @@ struct Double {
 using Doubles = std::vector<std::shared_ptr<Double>>;  // by rank
 
 [[nodiscard]] devices::GpuUnit* unit_of(Doubles const& doubles, plan::Rank rank);
-// Memory of the double, as the test sees it and as the engine is told of it. Keeps the double.
+// Allocates memory of the double, with its address for the test and for the engine. The buffer keeps the double alive.
 [[nodiscard]] Buffer allocate_on(std::shared_ptr<Double> const& gpu, std::size_t bytes);
 
 }  // namespace chorus::engine::testing

@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::uint32_t exact_up_to_ranks = 16;
 
-// To so many binary digits, half to even; computed without the bit tricks of the kernels that it is to check.
+// Rounds to so many binary digits, half to even. Avoids the bit tricks of the kernels that the suite checks.
 float rounded(float x, int digits) {
   int exponent = 0;
   auto const fraction = std::frexp(x, &exponent);
   return std::ldexp(std::nearbyint(std::ldexp(fraction, digits)), exponent - digits);
 }
 
-struct Half {  // f16, without its smallest and largest numbers
+struct Half {  // f16 without subnormals and infinities
   std::uint16_t bits = 0;
   static Half from(float x) {
     int exponent = 0;
@@ -37,7 +37,7 @@ struct Brain {  // bf16
   static Brain from(float x) { return {static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(rounded(x, 8)) >> 16)}; }
 };
 
-// How numbers of a dtype are computed with, and stored.
+// How numbers of a dtype are computed and stored.
 template <class Computed, class Stored = Computed>
 struct Numbers {
   using Number = Computed;

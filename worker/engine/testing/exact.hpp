@@ -1,4 +1,4 @@
-// What the elements of a test's tensors are, and what they reduce to: the same bits in whatever order.
+// Elements for the tensors of a test whose reduction has the same bits in any order.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace chorus::engine::testing {
 
-// Integers come from their whole range and wrap, so that a rank that is left out shows, also with band and bor. Floats
-// are whole numbers so small that no partial sum or product of up to 16 ranks is rounded, in f16 and bf16 neither, and
-// the average is rounded once.
+// Returns the input of one rank. Integers come from their whole range and wrap, so that a missing rank shows, also in
+// band and bor. Floats are whole numbers so small that no partial sum or product of up to 16 ranks is rounded, not even
+// in f16 and bf16, and that the average is rounded once.
 [[nodiscard]] std::vector<std::byte> exact_values(Dtype dtype, ReduceOp reduce, plan::Rank rank,
                                                   std::uint64_t elements);
-// Of those of ranks 0 to ranks - 1. Bit operations are of integers.
+// Returns the reduction of exact_values() of ranks 0 to ranks - 1. Bit operations take integers only.
 [[nodiscard]] std::vector<std::byte> exact_results(Dtype dtype, ReduceOp reduce, std::uint32_t ranks,
                                                    std::uint64_t elements);
 

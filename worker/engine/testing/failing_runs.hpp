@@ -1,4 +1,4 @@
-// Runs that are to fail soon, on a network that delays and cuts what it carries.
+// Options for runs that fail after a short timeout, on a network that delays and splits the bytes.
 #pragma once
 
 #include <cstdint>

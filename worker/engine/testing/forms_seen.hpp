@@ -1,5 +1,5 @@
-// Which forms of collectives a suite has run: a form that only ever comes together with another hides what is wrong
-// with it alone.
+// The forms of collectives that a suite has run. The record shows whether two forms occur only together, so that one
+// hides a fault of the other.
 #pragma once
 
 #include <set>
@@ -17,17 +17,18 @@ struct Reduction {
   friend auto operator<=>(Reduction const&, Reduction const&) = default;
 };
 
-// Every pair that there are kernels for.
+// Returns every pair that has a kernel.
 [[nodiscard]] std::vector<Reduction> all_reductions();
 
 class FormsSeen {
  public:
   void add(Case const& c);
 
-  // CHECKs that there were: every algorithm and operation of the catalogue, each in place and not, and both of these
-  // with even and, where there can be any, with uneven blocks; every dtype and every window with all of these four; and
-  // every reduction in all_reduce, reduce and reduce_scatter; and, with the ranks at other positions than their own,
-  // every algorithm and operation that knows positions.
+  // CHECKs that the suite has run
+  // - every algorithm and operation of the catalogue, every dtype and every window: in place and out of place, with
+  //   even blocks and, where the operation allows them, uneven blocks;
+  // - every reduction in all_reduce, reduce and reduce_scatter;
+  // - every algorithm and operation that does not reduce in worker order with ranks at other positions than their own.
   void check_complete() const;
 
  private:

@@ -1,4 +1,4 @@
-// A peer that says what the test wants.
+// A peer that sends the frames which the test wants.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace chorus::engine::testing {
 
-// Rank 0 is real; the test plays rank 1. Messages of 6000 bytes each way, none of them eager.
+// Rank 0 is a real engine; the test plays rank 1. Messages have 6000 bytes in each direction; none is eager.
 class Impostor {
  public:
   explicit Impostor(std::uint64_t eager_bytes = 1024, std::uint64_t elements = 3000) : fleet_(options(eager_bytes)) {
     Case c;
     c.algorithm = &algorithms::ring;
-    c.in_place = true;  // so that the second message waits for the first to be sent
+    c.in_place = true;  // the second message then waits until the first is sent
     c.elements = elements;
     collective_.emplace(fleet_, c, fleet_.now());
     fleet_.impersonated = 1;
@@ -47,7 +47,7 @@ class Impostor {
   }
   [[nodiscard]] std::string detail() const { return collective_->result(0).status.error().detail; }
 
-  Puppet to_rank_0;    // the link that the test dialed: data goes to rank 0, grants come back
+  Puppet to_rank_0;    // the link that the test dialed: carries data to rank 0 and grants back
   Puppet from_rank_0;  // the link that rank 0 dialed
 
  private:

@@ -1,4 +1,4 @@
-// Begins runs as callers of a group do: one that is like one before as the next of its kind.
+// Starts runs as a group's callers do: a run like an earlier one is a further run of the same kind.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace chorus::engine::testing {
 
-// Thread-safe.
+// The kinds of one rank. Thread-safe.
 class Kinds {
  public:
-  // Of the run that the spec describes, on the host.
+  // Returns the kind of the run that the spec describes, in host memory.
   [[nodiscard]] std::shared_ptr<RunKind> of(RunSpec const& spec) {
     std::lock_guard const lock(mutex_);
     for (auto const& kind : kinds_)

@@ -1,4 +1,4 @@
-// A peer that lends and borrows memory of a GPU, played by the test.
+// A peer, played by the test, that lends and borrows memory of a GPU.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@
 
 namespace chorus::engine::testing {
 
-// Rank 0 is real and on a GPU; the test plays rank 1, on a GPU of its own. Messages of 6000 bytes each way.
+// Rank 0 is a real engine on a GPU; the test plays rank 1, on another GPU. Messages have 6000 bytes in each direction.
 class LendingImpostor {
  public:
   static constexpr std::uint64_t arena_bytes = 1 << 20;
@@ -83,7 +83,7 @@ class LendingImpostor {
     to_rank_0.send(header);
     fleet_.let_move();
   }
-  // How far it says that the message was written.
+  // Returns how many bytes of message 0 rank 0 reports as written.
   [[nodiscard]] std::uint64_t told_written() const {
     std::uint64_t up_to = 0;
     for (auto const& frame : from_rank_0.received())
@@ -94,7 +94,7 @@ class LendingImpostor {
     from_rank_0.send(header_of(type, 1));
     fleet_.let_move();
   }
-  // Rank 0 begins another run, whose open the peer gets.
+  // Starts another run on rank 0; true if the peer's open of that run lends memory.
   [[nodiscard]] bool lends_in_run(std::uint64_t run) {
     auto c = ring();
     c.run = run;
@@ -146,7 +146,7 @@ class LendingImpostor {
   static Case ring() {
     Case c;
     c.algorithm = &algorithms::ring;
-    c.in_place = true;  // so that the second message waits for the first to be read
+    c.in_place = true;  // the second message then waits until the first is read
     c.elements = 3000;
     return c;
   }

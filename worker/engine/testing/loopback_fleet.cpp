@@ -73,7 +73,7 @@ bool LoopbackFleet::step() {
   return true;
 }
 
-// Something was done on a GPU, whether or not it was what an engine waits for.
+// Returns true if a GPU did some work, even if no engine waits for that work.
 bool LoopbackFleet::step_devices() {
   auto const from = gpus_.empty() ? 0 : random_() % gpus_.size();
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
@@ -154,7 +154,7 @@ void LoopbackFleet::connect(Member& from, std::uint64_t send_connection, Peer co
   auto& to = *members_[peer.rank];
   if (to.dead)
     return from.engine.dialed(send_connection, Error(links::LinkErrc::closed, peer.url + ": connection refused"));
-  if (stopped_.contains(peer.rank)) return;  // the system accepts, and nobody ever answers
+  if (stopped_.contains(peer.rank)) return;  // the kernel accepts the connection, and the stopped process never answers
   if (auto const pair = shm_pair(from.rank, peer.rank)) {
     to.engine.adopt(pair->acceptor, {"w" + std::to_string(from.rank), 100 + from.rank}, lends_gpu_memory_);
     return from.engine.dialed(send_connection, std::shared_ptr<links::Link>(pair->dialer), lends_gpu_memory_);

@@ -1,5 +1,5 @@
-// Engines of many ranks in one thread, with a clock that the test moves, connected in memory: by pipes of the test's
-// own, or, with arenas, by links through shared memory.
+// Engines of many ranks in one thread, on a clock that the test moves. Links are pipes in memory or, with arenas, links
+// through shared memory.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -31,11 +31,11 @@ struct FleetOptions {
   std::uint64_t partials_bytes = DataPlaneOptions().partials_bytes;
   std::size_t early_runs = DataPlaneOptions().early_runs;
   std::uint64_t early_bytes = DataPlaneOptions().early_bytes;
-  Arenas arenas;  // of all ranks
+  Arenas arenas;  // by rank; empty: the links are pipes
   Tensors tensors = Tensors::in_arenas;
-  Doubles gpus;  // by rank, null: none; empty: of nobody
+  Doubles gpus;  // by rank, null: host memory; empty: no rank has a GPU
   bool lends_gpu_memory = false;
-  bool both_ways = true;  // messages on a connection; not through arenas
+  bool both_ways = true;  // both ranks send on one connection; pipes only
 };
 
 class LoopbackFleet final : public Fleet {
@@ -58,17 +58,17 @@ class LoopbackFleet final : public Fleet {
 
   void let_move() override;
   void let_move(std::size_t steps);
-  void pass(std::chrono::milliseconds time);  // and lets deadlines expire
-  // Ends the links by which one sends to the other; others go on.
+  void pass(std::chrono::milliseconds time);  // moves the clock and lets deadlines expire
+  // Breaks the links by which rank `from` sends to rank `to`; other links go on.
   void cut(plan::Rank from, plan::Rank to);
-  // As a process that is killed: its links break without a word, and nobody can connect to it any more.
+  // Ends a rank like a killed process: its links break without a notice, and connections to it are refused.
   void kill(plan::Rank rank);
-  // As a process that is stopped: it does nothing any more, until it goes on.
+  // Stops a rank like a stopped process: it does nothing until go_on().
   void stop(plan::Rank rank);
   void go_on(plan::Rank rank);
-  // The other end of a link that a rank is to adopt, or has dialed, in the hands of the test.
+  // Returns the test's end of a link that rank `to` adopts.
   std::shared_ptr<links::Link> connect_stranger(plan::Rank to, Identity who);
-  // From now on this handler gets the link when somebody dials the rank.
+  // Gets the link when a rank dials `impersonated`.
   std::function<void(std::shared_ptr<links::Link>)> on_dial;
   std::optional<plan::Rank> impersonated;
 
@@ -80,7 +80,7 @@ class LoopbackFleet final : public Fleet {
     void dial(std::uint64_t send_connection, Peer const& peer, TimePoint deadline) override;
     void settle_soon() override;
     void deadline_changed() override {}
-    void poll_devices_soon() override {}  // the fleet does, by and by
+    void poll_devices_soon() override {}  // the fleet polls in step()
 
     LoopbackFleet& fleet;
     plan::Rank const rank;
@@ -96,7 +96,7 @@ class LoopbackFleet final : public Fleet {
   struct Pair {
     std::shared_ptr<links::ShmLink> dialer, acceptor;
   };
-  // Nothing: without arenas, or the acceptor does not find it.
+  // Returns nothing without arenas, and if the acceptor cannot map the region.
   std::optional<Pair> shm_pair(plan::Rank from, plan::Rank to);
   void connect(Member& from, std::uint64_t send_connection, Peer const& peer);
 

@@ -1,4 +1,4 @@
-// Two ranks of which one is real, on a clock and a wire that are the test's: it plays the other one, frame by frame.
+// Two ranks, of which one is a real engine. The test plays the other rank frame by frame, and moves the clock.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace chorus::engine::testing {
 
 using Bytes = std::vector<std::byte>;
 
-// Keeps what the engine sends; what the peer sends is the test's to say.
+// A link that keeps the frames of the engine and brings frames of the test.
 class Wire final : public links::Link {
  public:
   struct Frame {
@@ -36,7 +36,7 @@ class Wire final : public links::Link {
   [[nodiscard]] std::string_view kind() const override { return "wire"; }
 
   void bring(links::FrameHeader const& header, Bytes const& payload);
-  // As a stream would: frame by frame if it is not taken as a whole. Whether it was.
+  // Delivers the frame like a stream: as two frames if the engine does not take the coalesced frame. True if it does.
   bool bring(links::CoalescedFrame const& coalesced_frame);
   bool takes_in(links::CoalescedFrame const& coalesced_frame);
   void rest() { handler->link_rests(); }
@@ -51,13 +51,13 @@ class Wire final : public links::Link {
   std::vector<std::array<Frame, 2>> coalesced_frames;
 };
 
-// One rank is real, on a clock that the test moves; the test plays the other one. They sum 1, 2, 3... and 10, 20, 30...
+// A real engine of one rank, with the test as its peer. The inputs are 1, 2, 3... and 10, 20, 30...
 class Pair final : public Surroundings {
  public:
   struct Form {
     plan::Rank real = 0;
     bool in_place = false;
-    plan::Algorithm const* algorithm = nullptr;  // mesh
+    plan::Algorithm const* algorithm = nullptr;  // null: mesh
     std::uint64_t elements = 3;
     std::uint64_t segment_bytes = 262144;
   };
@@ -76,16 +76,16 @@ class Pair final : public Surroundings {
 
   void call(std::uint64_t run) { call(run, kind_, output_); }
   void call(std::uint64_t run, std::shared_ptr<RunKind> kind, std::span<float> output);
-  // The first of its kind, which is like any other run.
+  // Makes the first call of this kind, which runs without coalesced frames.
   void call_first();
 
-  // What the other rank sends in this run.
+  // Returns the coalesced frame that the other rank sends in this run.
   [[nodiscard]] links::CoalescedFrame coalesced_frame(std::uint64_t run);
   bool bring(std::uint64_t run);
   void pass(std::chrono::milliseconds time);
   void pass_unnoticed(std::chrono::nanoseconds time) { now_ += time; }
 
-  // Of the last call.
+  // Results of the last call.
   [[nodiscard]] bool has_ended() const { return results_.back().has_value(); }
   [[nodiscard]] RunResult const& result() const { return *results_.back(); }
   [[nodiscard]] bool sum_is_right();

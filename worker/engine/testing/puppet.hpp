@@ -1,4 +1,4 @@
-// The other end of a link in the hands of a test: sends any frame, remembers what came.
+// One end of a link in the hands of a test: sends any frame, keeps what arrives.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace chorus::engine::testing {
 
-// Of a sender's only channel.
+// Returns the digest of the only channel on which this rank sends.
 [[nodiscard]] std::uint64_t digest_of(RunSpec const& spec);
-// What the sender, rank 1 of a fleet, says to rank 0.
+// Returns the open that rank 1 of a fleet sends to rank 0.
 [[nodiscard]] links::Open open_of(RunSpec const& spec, std::uint64_t eager_bytes);
 
 class Puppet final : public links::LinkHandler {
@@ -26,18 +26,18 @@ class Puppet final : public links::LinkHandler {
   };
 
   void hold(std::shared_ptr<links::Link> link);
-  // header.length is sent as it is, whatever the payload has.
+  // Sends header.length unchanged, even if the payload has another length.
   void send(links::FrameHeader header, std::vector<std::byte> payload = {});
-  // From where it lies, which stays.
+  // Sends the payload from its place in the test's memory, which outlives the link.
   void refer(links::FrameHeader header, std::span<std::byte const> payload);
   void send_open(std::uint64_t run, std::uint32_t epoch, links::Open const& open, std::string const& description);
   void send_data(std::uint64_t run, std::uint32_t epoch, std::uint32_t message, std::uint64_t offset,
                  std::size_t bytes);
 
   [[nodiscard]] std::vector<Frame> const& received() const { return received_; }
-  // The first frame of that type.
+  // Returns the first frame of this type.
   [[nodiscard]] std::optional<Frame> find(links::FrameType type) const;
-  // The failure notice of the first frame of that type.
+  // Returns the failure notice in the first frame of this type.
   [[nodiscard]] std::optional<links::FailureNotice> failure_notice(links::FrameType type) const;
   [[nodiscard]] bool is_closed() const { return closed_; }
 
@@ -54,7 +54,7 @@ class Puppet final : public links::LinkHandler {
 
  private:
   std::shared_ptr<links::Link> link_;
-  std::deque<Frame> sent_;  // kept: the link reads them where they are
+  std::deque<Frame> sent_;  // kept, because the link reads the payloads in place
   std::deque<links::OutFrame> to_send_;
   std::vector<Frame> received_;
   std::size_t filled_ = 0;

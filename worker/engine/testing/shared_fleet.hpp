@@ -1,4 +1,4 @@
-// Ranks that call over shared memory, all in one thread: each takes a turn when a seed says so.
+// Ranks that call over shared memory, all in one thread; a seed decides which rank takes the next turn.
 #pragma once
 
 #include <deque>
@@ -14,9 +14,10 @@ namespace chorus::engine::testing {
 
 struct SharedFleetOptions {
   std::uint32_t ranks = 2;
-  bool in_arena = true;  // the vectors; otherwise they are the test's own
-  std::uint32_t block_bytes =
-      64;  // the largest payload inside a record: smaller than in earnest, so that both ways are gone
+  bool in_arena = true;  // the vectors lie in the arena; otherwise in the test's own memory
+  // Largest payload inside a record. Smaller than in production, so that payloads go both inside and outside of
+  // records.
+  std::uint32_t block_bytes = 64;
   std::uint32_t slot_bytes = 4096;
   std::uint64_t seed = 1;
 };
@@ -28,7 +29,7 @@ class SharedFleet final : public Fleet {
 
   [[nodiscard]] std::uint32_t ranks() const override { return options_.ranks; }
   [[nodiscard]] Peer peer(plan::Rank rank) const override;
-  // A rank makes one call after the other.
+  // A rank makes one call after another.
   void start(plan::Rank rank, RunSpec spec, RunDone done) override;
   bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) override;
   void let_move() override;
@@ -40,7 +41,7 @@ class SharedFleet final : public Fleet {
     RunSpec spec;
     RunDone done;
     std::unique_ptr<SharedCall> call;
-    std::span<std::byte> input, output;  // in the arena; empty if the test's own are used
+    std::span<std::byte> input, output;  // in the arena; empty if the test's own buffers are used
     bool begun = false;
   };
   struct Member {

@@ -22,7 +22,7 @@ inline std::unique_ptr<memory::Arena> large_arena() {
   return std::make_unique<memory::Arena>(std::move(region.value()));
 }
 
-// Members that have met, each of which is called by the test.
+// Members of one group, each called by a thread of the test.
 class SharedMembers {
  public:
   explicit SharedMembers(std::uint32_t ranks) {
@@ -38,7 +38,7 @@ class SharedMembers {
     cards_ = cards;
   }
 
-  // Memory of the arena, all elements with this value.
+  // Allocates `elements` of this value in the arena.
   std::span<float> vector(plan::Rank rank, std::size_t elements, float value) {
     auto const block = arenas[rank]->allocate(elements * sizeof(float)).value();
     std::span const numbers(reinterpret_cast<float*>(block.data()), elements);
@@ -59,7 +59,7 @@ class SharedMembers {
                              std::as_writable_bytes(output), timeout);
   }
 
-  // In place, of memory in pieces.
+  // Sums in place, in memory that consists of pieces.
   RunResult all_reduce(plan::Rank rank, std::vector<std::span<float>> const& pieces, plan::Algorithm const& algorithm,
                        std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
     std::uint64_t elements = 0;
@@ -78,7 +78,7 @@ class SharedMembers {
     return groups[rank]->run_in_pieces(*call, 1, "a sum of " + std::to_string(elements), {}, memory, timeout, nullptr);
   }
 
-  // The lane that carries what `sender` says to `receiver`.
+  // Returns the lane from `sender` to `receiver`.
   Lane& lane(plan::Rank sender, plan::Rank receiver) {
     BoardLayout const layout(static_cast<std::uint32_t>(groups.size()));
     auto const at = cards_[receiver].board_offset + layout.lane_at(sender);

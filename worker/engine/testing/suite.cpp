@@ -28,11 +28,12 @@ void set_reduction(Case& c, std::uint64_t n) {
   c.reduce = reduce;
 }
 
-// The cases of one kind of link. What they are made of is drawn independently, so that all of it comes together.
+// Draws the cases of one kind of link. The properties of a case are drawn independently, so that all combinations
+// occur.
 class EveryPlan {
  public:
-  // Every operation and algorithm of the fleet's size, in place and not, and in turn with even and uneven blocks; each
-  // with some root, arity, shape, window, dtype and reduction.
+  // Runs every operation with every algorithm of the fleet's size, in place and out of place, in turn with even and
+  // uneven blocks. Root, arity, shape, window, dtype and reduction are drawn.
   void check_all(Fleet& fleet, std::uint64_t elements, std::uint64_t segment_bytes) {
     ++visits_;
     for (auto const op : all_ops)
@@ -46,10 +47,10 @@ class EveryPlan {
         }
   }
 
-  // The uneven forms become the even ones of the next fleet.
+  // Swaps even and uneven blocks for the next fleet.
   void turn() { ++visits_; }
 
-  // Every dtype and reduction in every operation that reduces: by every algorithm, or by one after the other.
+  // Runs every dtype and reduction in every operation that reduces: by every algorithm, or by one algorithm in turn.
   void check_reductions(Fleet& fleet, bool by_every_algorithm) {
     auto const reductions = all_reductions().size();
     for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter}) {
@@ -83,14 +84,15 @@ class EveryPlan {
     return c;
   }
 
-  // Of every third case, where the ranks can be at other positions.
+  // Returns other positions for every third case whose algorithm knows positions.
   std::vector<plan::Rank> some_positions(plan::Algorithm const& algorithm, plan::Spec const& spec) {
     auto const orders = algorithms::representative_orders(spec.ranks);
     if (orders.empty() || random_order_() % 3 != 0) return {};
     return plan::with_positions(algorithm, spec, orders[random_order_() % orders.size()]).by_position;
   }
 
-  // Uneven only where the operation has blocks; and equal blocks for those that need them.
+  // Runs the case with uneven blocks where the operation has blocks, and with equal blocks for algorithms that need
+  // them.
   void check_sized(Fleet& fleet, Case c, std::uint64_t elements, bool uneven) {
     auto const ranks = fleet.ranks();
     c.elements = elements;
@@ -106,7 +108,7 @@ class EveryPlan {
     }
     check(fleet, c);
     seen_.add(c);
-    // A small call that is made again may take a shorter way.
+    // A small call that repeats may use coalesced frames.
     bool const is_small = ranks <= 5 && elements <= 1009 && c.segment_bytes >= 4096;
     for (int again = 0; again < (is_small ? 2 : 0); ++again) {
       c.run = ++runs_;
@@ -139,7 +141,7 @@ void check_every_shape(MakeFleet const& make_fleet, Depth depth) {
     every.turn();
     for (std::uint64_t elements : {0ul, 1ul, ranks - 1ul, 0ul + ranks, ranks + 1ul, 1009ul, 100003ul})
       for (std::uint64_t segment_bytes : {64ul, 4096ul, 1ul << 20}) {
-        if (elements == 100003 && segment_bytes != 4096) continue;  // a million frames teach no more
+        if (elements == 100003 && segment_bytes != 4096) continue;  // a million frames would show nothing more
         bool const tells = (elements == 1009 && segment_bytes == 64) ||
                            ((elements == ranks + 1 || elements == 100003) && segment_bytes == 4096);
         if (depth != Depth::every && !tells) continue;
@@ -148,7 +150,7 @@ void check_every_shape(MakeFleet const& make_fleet, Depth depth) {
         every.check_all(*fleet, elements, segment_bytes);
       }
   }
-  // And all dtypes and reductions, for one shape that has everything: unequal chunks and several segments.
+  // All dtypes and reductions, for one shape with unequal chunks and several segments.
   every.check_reductions(*make_fleet(5), depth != Depth::few);
   every.check_all_seen();
 }
@@ -179,7 +181,7 @@ void check_several_at_once(MakeFleet const& make_fleet) {
     set_reduction(c, run);
     collectives.emplace_back(*fleet, c);
   }
-  // Every rank starts them in another order.
+  // Every rank starts the collectives in another order.
   for (plan::Rank rank = 0; rank < fleet->ranks(); ++rank)
     for (std::size_t k = 0; k < collectives.size(); ++k)
       collectives[(k * 5 + rank * 3) % collectives.size()].start(rank);

@@ -1,4 +1,4 @@
-// The collective suite: the same stories over every kind of link.
+// The collective suite: the same tests for every kind of link.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,9 @@ namespace chorus::engine::testing {
 
 using MakeFleet = std::function<std::unique_ptr<Fleet>(std::uint32_t ranks)>;
 
-// Counts and segments: the two pairs that tell most, on groups of four sizes; the first of them on all eleven, the
-// other on those four; three pairs; or all. The last three also reduce every dtype by every algorithm.
+// Pairs of count and segment size that a suite runs. `few`: the two most telling pairs, on groups of four sizes.
+// `groups`: the first of these pairs on groups of all eleven sizes, the second on groups of four sizes. `telling`:
+// three pairs. `every`: all pairs. The last three also reduce every dtype by every algorithm.
 enum class Depth : std::uint8_t { few, groups, telling, every };
 void check_every_shape(MakeFleet const& make_fleet, Depth depth);
 void check_hundred_in_a_row(MakeFleet const& make_fleet);

@@ -1,5 +1,5 @@
-// Data planes of many ranks in one process, connected through real HTTP upgrades on 127.0.0.1: over TCP, or, with
-// arenas, through shared memory.
+// Data planes of many ranks in one process, connected by real HTTP upgrades on 127.0.0.1: over TCP or, with arenas,
+// over shared memory.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -30,7 +30,7 @@ class TcpFleet final : public Fleet {
   void start(plan::Rank rank, RunSpec spec, RunDone done) override;
   bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) override;
 
-  // Of a group of all ranks.
+  // Returns the membership of a rank in a group of all ranks.
   [[nodiscard]] GroupMembership membership(std::string name, plan::Rank rank) const;
   [[nodiscard]] DataPlane& plane(plan::Rank rank) { return *members_[rank]->plane; }
   [[nodiscard]] memory::Arena& arena(plan::Rank rank) { return *arenas_[rank]; }
@@ -45,9 +45,9 @@ class TcpFleet final : public Fleet {
   };
   boost::asio::awaitable<void> stop_servers();
 
-  Arenas const arenas_;  // of some ranks only, perhaps
+  Arenas const arenas_;  // null for ranks without an arena
   Tensors const tensors_;
-  Doubles const gpus_;  // of some ranks only, perhaps
+  Doubles const gpus_;  // null for ranks without a GPU
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::vector<std::unique_ptr<Member>> members_;

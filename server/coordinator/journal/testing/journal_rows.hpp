@@ -1,4 +1,4 @@
-// Rows to write into the file of a journal, and what is said when it is opened.
+// Rows for the file of a journal, and the errors of opening it.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ inline std::unique_ptr<JournalFile> opened(std::string const& path) { return Jou
 
 inline Rows rows_of(std::string const& path) { return opened(path)->read().value(); }
 
-// What reading gives, or the error of opening or reading.
+// Returns the rows, or the error of opening or reading the file.
 inline Result<Rows> taken_up(std::string const& path) {
   auto file = JournalFile::open(path);
   if (!file) return file.error();
