@@ -38,7 +38,7 @@ Leading::Leading(asio::any_io_executor executor, LeadingOptions options, Coordin
       start_seconds_(wall_seconds()),
       traffic_(std::make_shared<EtcdTraffic>(options_.etcd.endpoints)),
       etcd_(executor_, options_.etcd, traffic_),
-      election_(executor_, etcd_, options_.election),
+      election_(executor_, etcd_, random_(), options_.election),
       standby_(executor_, election_, standby_options()),
       loading_(coordinator_options_.store_executor),
       ended_(executor_),

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <ostream>
+#include <random>
 
 #include "metrics/build/build.hpp"
 #include "server/cli/commands/commands.hpp"
@@ -94,7 +95,9 @@ ExitCode import_rows(JournalOptions const& options, Session const& session) {
   if (!names_a_store(options.store)) return say_without_store(session);
   auto const exported = read_file(options.file);
   if (!exported) return report_failed(session, exported.error());
-  if (auto const written = coordinator::put_rows(*exported, options.store); !written)
+  std::random_device random;
+  auto const new_cluster_id = std::uint64_t{random()} << 32 | random();
+  if (auto const written = coordinator::put_rows(*exported, options.store, new_cluster_id); !written)
     return report_failed(session, written.error());
   auto const count = exported->rows.size();
   if (session.json)

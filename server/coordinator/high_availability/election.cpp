@@ -3,7 +3,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json/array.hpp>
-#include <random>
 
 namespace chorus::coordinator {
 namespace {
@@ -24,16 +23,11 @@ json::object creation(std::string const& key, std::string const& value, std::int
   return {{"compare", json::array{compare}}, {"success", json::array{json::object{{"request_put", put}}}}};
 }
 
-std::string new_id() {
-  std::random_device device;
-  auto const bits = static_cast<std::uint64_t>(device()) << 32 | device();
-  return std::to_string(bits);
-}
-
 }  // namespace
 
-Election::Election(asio::any_io_executor executor, EtcdClient& etcd, ElectionPatience patience)
-    : executor_(std::move(executor)), etcd_(etcd), patience_(patience) {}
+Election::Election(asio::any_io_executor executor, EtcdClient& etcd, std::uint64_t new_cluster_id,
+                   ElectionPatience patience)
+    : executor_(std::move(executor)), etcd_(etcd), new_cluster_id_(new_cluster_id), patience_(patience) {}
 
 asio::awaitable<void> Election::pause(milliseconds duration) {
   asio::steady_timer timer(executor_, duration);
@@ -55,7 +49,8 @@ asio::awaitable<Status> Election::check_format(TimePoint deadline) {
     if (cluster_id_.empty()) cluster_id_ = value;
     if (cluster_id_ == value) co_return ok();
   } else if (cluster_id_.empty()) {
-    auto const made = co_await etcd_.call("/v3/kv/txn", creation(key, std::string(format) + new_id(), 0), deadline);
+    auto const value = std::string(format) + std::to_string(new_cluster_id_);
+    auto const made = co_await etcd_.call("/v3/kv/txn", creation(key, value, 0), deadline);
     if (!made) co_return made.error();
     co_return co_await check_format(deadline);
   }

@@ -34,7 +34,9 @@ class Election {
  public:
   using TimePoint = http::TimePoint;
 
-  Election(boost::asio::any_io_executor executor, EtcdClient& etcd, ElectionPatience patience = {});
+  // `new_cluster_id`: unpredictable; becomes the id of the cluster if etcd does not know the cluster.
+  Election(boost::asio::any_io_executor executor, EtcdClient& etcd, std::uint64_t new_cluster_id,
+           ElectionPatience patience = {});
 
   // Checks that etcd answers and that the cluster's format is known; creates the cluster's first key. Errors: EtcdErrc.
   boost::asio::awaitable<Status> check_format(TimePoint deadline);
@@ -67,6 +69,7 @@ class Election {
 
   boost::asio::any_io_executor executor_;
   EtcdClient& etcd_;
+  std::uint64_t const new_cluster_id_;
   ElectionPatience const patience_;
   std::optional<std::string> leader_;
   std::int64_t term_ = 0;  // of that leader

@@ -43,10 +43,10 @@ json::object range_of(std::string const& key) { return {{"request_range", json::
 
 // Returns a number of the key that the i-th range request of a transaction found; 0 if the key does not exist.
 std::int64_t number_found(json::object const& answer, std::size_t i, std::string_view number) {
+  auto const* const responses = answer.if_contains("responses");
+  if (responses == nullptr || !responses->is_array() || responses->as_array().size() <= i) return 0;
   boost::system::error_code error;
-  auto const path = "/responses/" + std::to_string(i) + "/response_range/kvs/0";
-  json::value const whole(answer);
-  auto const* const pair = whole.find_pointer(path, error);
+  auto const* const pair = responses->as_array()[i].find_pointer("/response_range/kvs/0", error);
   return pair == nullptr || !pair->is_object() ? 0 : number_at(pair->as_object(), number);
 }
 

@@ -20,8 +20,9 @@ ElectionPatience patience_of_election() {
 
 }  // namespace
 
-HeldCluster::HeldCluster(EtcdOptions options)
-    : etcd_(io_.get_executor(), std::move(options)), election_(io_.get_executor(), etcd_, patience_of_election()) {}
+HeldCluster::HeldCluster(EtcdOptions options, std::uint64_t new_cluster_id)
+    : etcd_(io_.get_executor(), std::move(options)),
+      election_(io_.get_executor(), etcd_, new_cluster_id, patience_of_election()) {}
 
 HeldCluster::~HeldCluster() { http::run_to_end(io_, election_.resign(steady_clock::now() + patience_of_holder)); }
 
@@ -47,9 +48,10 @@ Status HeldCluster::lead() {
   return ok();
 }
 
-Result<std::unique_ptr<HeldCluster>> HeldCluster::hold(EtcdOptions options, Unknown unknown) {
-  std::unique_ptr<HeldCluster> held(new HeldCluster(std::move(options)));
-  if (unknown == Unknown::refuse)
+Result<std::unique_ptr<HeldCluster>> HeldCluster::hold(EtcdOptions options,
+                                                       std::optional<std::uint64_t> new_cluster_id) {
+  std::unique_ptr<HeldCluster> held(new HeldCluster(std::move(options), new_cluster_id.value_or(0)));
+  if (!new_cluster_id)
     if (auto const known = held->check_known(); !known) return known.error();
   if (auto const leads = held->lead(); !leads) return leads.error();
   return held;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -13,10 +14,10 @@ namespace chorus::coordinator {
 // Leads the cluster without serving. Calls block. Used by one thread.
 class HeldCluster {
  public:
-  enum class Unknown { refuse, begin };  // what hold() does if etcd does not know the cluster
-
+  // `new_cluster_id`: that of Election, for a cluster that etcd does not know. Without one, that is unknown_cluster.
   // Errors: EtcdErrc; not_leader names the coordinator that leads.
-  [[nodiscard]] static Result<std::unique_ptr<HeldCluster>> hold(EtcdOptions options, Unknown unknown);
+  [[nodiscard]] static Result<std::unique_ptr<HeldCluster>> hold(EtcdOptions options,
+                                                                 std::optional<std::uint64_t> new_cluster_id);
   ~HeldCluster();  // a coordinator may lead from now on
   HeldCluster(HeldCluster const&) = delete;
   HeldCluster& operator=(HeldCluster const&) = delete;
@@ -24,7 +25,7 @@ class HeldCluster {
   [[nodiscard]] EtcdStore& store() { return *store_; }
 
  private:
-  explicit HeldCluster(EtcdOptions options);
+  HeldCluster(EtcdOptions options, std::uint64_t new_cluster_id);
   [[nodiscard]] Status check_known();
   [[nodiscard]] Status lead();
   [[nodiscard]] std::string place() const;

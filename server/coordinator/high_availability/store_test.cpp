@@ -30,7 +30,7 @@ class Leader {
   Leader(Etcd const& etcd, std::string const& cluster, std::chrono::seconds lease = std::chrono::seconds(600))
       : Leader(options(etcd, cluster), lease) {}
   explicit Leader(EtcdOptions const& options, std::chrono::seconds lease = std::chrono::seconds(600))
-      : client_(io_.get_executor(), options), election_(io_.get_executor(), client_, patience(lease)) {
+      : client_(io_.get_executor(), options), election_(io_.get_executor(), client_, 1, patience(lease)) {
     leadership_ = http::run_to_end(io_, election_.campaign("http://here:1")).value();
     store_ = std::make_unique<EtcdStore>(options, leadership_, [this] { ++deposed_; });
   }

@@ -31,7 +31,7 @@ Status fill(Store& store, std::span<Row const> rows) {
 
 Result<ExportedRows> take_rows(StoreOptions const& from) {
   if (is_in_etcd(from)) {
-    auto const held = HeldCluster::hold(from.etcd, HeldCluster::Unknown::refuse);
+    auto const held = HeldCluster::hold(from.etcd, std::nullopt);
     if (!held) return held.error();
     return rows_of((*held)->store());
   }
@@ -41,13 +41,13 @@ Result<ExportedRows> take_rows(StoreOptions const& from) {
   return rows_of(**file);
 }
 
-Status put_rows(ExportedRows const& exported, StoreOptions const& to) {
+Status put_rows(ExportedRows const& exported, StoreOptions const& to, std::uint64_t new_cluster_id) {
   if (auto const state = parse_rows(exported.rows); !state) return state.error();
   if (is_in_etcd(to)) {
     if (!exported.cluster.empty() && exported.cluster != to.etcd.cluster)
       return Error(EtcdErrc::wrong_cluster, "the rows are of cluster " + exported.cluster + ", and not of cluster " +
                                                 to.etcd.cluster + ": --cluster names another one");
-    auto const held = HeldCluster::hold(to.etcd, HeldCluster::Unknown::begin);
+    auto const held = HeldCluster::hold(to.etcd, new_cluster_id);
     if (!held) return held.error();
     return fill((*held)->store(), exported.rows);
   }

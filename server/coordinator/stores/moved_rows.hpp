@@ -11,8 +11,9 @@ namespace chorus::coordinator {
 // coordinator.
 [[nodiscard]] Result<ExportedRows> take_rows(StoreOptions const& from);
 
-// Writes all rows or none. Errors: JournalErrc, also not_empty, and damaged for rows that no coordinator can start
-// with; EtcdErrc, also wrong_cluster, and not_leader, which names the leading coordinator.
-[[nodiscard]] Status put_rows(ExportedRows const& exported, StoreOptions const& to);
+// Writes all rows or none. `new_cluster_id`: that of Election. Errors: JournalErrc, also not_empty, and damaged for
+// rows that no coordinator can start with; EtcdErrc, also wrong_cluster, and not_leader, which names the leading
+// coordinator.
+[[nodiscard]] Status put_rows(ExportedRows const& exported, StoreOptions const& to, std::uint64_t new_cluster_id);
 
 }  // namespace chorus::coordinator

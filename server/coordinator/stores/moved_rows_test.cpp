@@ -43,7 +43,7 @@ TEST_CASE("rows of a journal are moved to a new journal") {
   REQUIRE(taken.has_value());
   CHECK(taken->rows == rows_of_epochs());
   CHECK(taken->cluster.empty());
-  REQUIRE(put_rows(*taken, journal_at(here / "new")).has_value());
+  REQUIRE(put_rows(*taken, journal_at(here / "new"), 1).has_value());
   CHECK(take_rows(journal_at(here / "new"))->rows == rows_of_epochs());
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("a journal that is open is neither exported nor imported into") {
   CHECK(mentions(taken.error().detail, "another coordinator has it open"));
   ExportedRows exported;
   exported.rows = rows_of_epochs();
-  auto const put = put_rows(exported, journal_at(here / "journal"));
+  auto const put = put_rows(exported, journal_at(here / "journal"), 1);
   REQUIRE(put.has_error());
   CHECK(mentions(put.error().detail, "another coordinator has it open"));
 }
@@ -74,7 +74,7 @@ TEST_CASE("a journal with rows is not imported into") {
   make_journal(here / "journal", {row_of("h", other)});
   ExportedRows exported;
   exported.rows = rows_of_epochs();
-  auto const put = put_rows(exported, journal_at(here / "journal"));
+  auto const put = put_rows(exported, journal_at(here / "journal"), 1);
   REQUIRE(put.has_error());
   CHECK(put.error().detail ==
         "the journal " + (here / "journal") + " is not empty: rows are imported into an empty one only");
@@ -85,7 +85,7 @@ TEST_CASE("rows that no coordinator can start with are not imported, and no jour
   ScratchDirectory const here;
   ExportedRows exported;
   exported.rows = {{Table::groups, "g", R"({"unknown":1})"}};
-  auto const put = put_rows(exported, journal_at(here / "journal"));
+  auto const put = put_rows(exported, journal_at(here / "journal"), 1);
   REQUIRE(put.has_error());
   CHECK(mentions(put.error().detail, "row 'g' of table groups is not what this release writes"));
   CHECK_FALSE(std::filesystem::exists(here / "journal"));
