@@ -24,7 +24,7 @@ constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 
 // Limit of one call of the system, or of TLS. While the other side keeps up, such a call goes on as long as there are
 // bytes, and other work of the thread waits.
-constexpr std::size_t bytes_at_once = 2 << 20;
+constexpr std::size_t bytes_at_once = 256 << 10;
 
 template <class Byte>
 std::span<Byte> at_once(std::span<Byte> bytes) {
