@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "worker/engine/program/scoreboard.hpp"
+#include "worker/links/frame.hpp"
 
 namespace chorus::engine {
 
@@ -14,6 +16,7 @@ struct RunState {
   std::uint64_t segment_bytes = 0;  // a multiple of the element size
   std::uint32_t window = 0;         // data frames per channel that are given to a link and not yet sent
   std::uint64_t eager_bytes = 0;    // per channel
+  std::optional<links::Envelope> envelope;
   plan::Program const& program;
   std::size_t element_bytes = 1;
   Scoreboard board;
