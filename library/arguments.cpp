@@ -11,8 +11,10 @@ namespace {
 // Sizes in the first version of each struct: 0.2.
 constexpr std::size_t first_worker_options = 232;
 constexpr std::size_t first_collective_options = 88;
+constexpr std::size_t first_message_options = 24;
 static_assert(sizeof(chorus_worker_options_t) >= first_worker_options);
 static_assert(sizeof(chorus_collective_options_t) >= first_collective_options);
+static_assert(sizeof(chorus_message_options_t) >= first_message_options && sizeof(chorus_received_t) == 16);
 
 Error bad(std::string text) { return {WorkerErrc::bad_argument, std::move(text)}; }
 
@@ -141,6 +143,23 @@ Result<CollectiveOptions> to_options(chorus_collective_options_t const* options)
   to.receive_counts.assign(receive_counts->begin(), receive_counts->end());
   if (given->timeout_ms != 0) to.timeout = std::chrono::milliseconds(given->timeout_ms);
   return to;
+}
+
+Result<MessageOptions> to_options(chorus_message_options_t const* options) {
+  MessageOptions to;
+  if (options == nullptr) return to;
+  auto const given = read_sized(options, first_message_options, "chorus_message_options_t");
+  if (given.has_error()) return given.error();
+  if (given->reserved != 0) return bad("chorus_message_options_t: reserved is not 0");
+  to.tag = given->tag;
+  if (given->timeout_ms != 0) to.timeout = std::chrono::milliseconds(given->timeout_ms);
+  return to;
+}
+
+Result<std::uint32_t> to_source(std::int64_t source) {
+  if (source == CHORUS_ANY_SOURCE) return any_source;
+  if (source < 0 || source >= any_source) return bad("source is " + std::to_string(source) + ", which is no rank");
+  return static_cast<std::uint32_t>(source);
 }
 
 Result<TensorView> to_view(chorus_tensor_t const* tensor, char const* name) {

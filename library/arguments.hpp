@@ -52,6 +52,12 @@ template <class Struct>
 
 [[nodiscard]] Result<WorkerOptions> to_worker_options(chorus_worker_options_t const* options);
 [[nodiscard]] Result<CollectiveOptions> to_options(chorus_collective_options_t const* options);
+[[nodiscard]] Result<MessageOptions> to_options(chorus_message_options_t const* options);
+// CHORUS_ANY_SOURCE or a rank; whether it is one of the group, the C++ interface says.
+[[nodiscard]] Result<std::uint32_t> to_source(std::int64_t source);
+[[nodiscard]] inline chorus_received_t to_received(Received const& received) {
+  return {received.bytes, received.source, 0};
+}
 
 // `name` is the argument's. Null is an empty view.
 [[nodiscard]] Result<TensorView> to_view(chorus_tensor_t const* tensor, char const* name);

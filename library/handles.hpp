@@ -4,6 +4,7 @@
 #include <chorus/chorus.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <shared_mutex>
 #include <span>
@@ -34,7 +35,9 @@ struct chorus_group {
 };
 
 struct chorus_request {
-  chorus::JoinedGroup group;  // outlives the handle, whose destructor waits
+  chorus::JoinedGroup group;  // this and `got` outlive the handle, whose destructor waits
+  std::unique_ptr<chorus::Received> got;
+  chorus_received_t* received = nullptr;  // takes what was got; null: nobody asks
   chorus::Handle handle;
 };
 

@@ -17,7 +17,7 @@ chorus_status_t begin(chorus_group_t* group, chorus_const_tensor_t const* input,
     auto arguments = to_arguments(Operation::form, input, output, options);
     if (arguments.has_error()) return tell(error, arguments.error());
     auto handle = Operation::begin(group->group, std::move(*arguments));
-    *request = new chorus_request{group->group, std::move(handle)};
+    *request = new chorus_request{group->group, nullptr, nullptr, std::move(handle)};
     return CHORUS_OK;
   });
 }
@@ -35,12 +35,17 @@ chorus_status_t begin_list(chorus_group_t* group, chorus_tensor_t const* tensors
     auto how = to_options(options);
     if (how.has_error()) return tell(error, how.error());
     auto handle = Operation::begin(group->group, *views, std::move(*how));
-    *request = new chorus_request{group->group, std::move(handle)};
+    *request = new chorus_request{group->group, nullptr, nullptr, std::move(handle)};
     return CHORUS_OK;
   });
 }
 
 chorus_status_t pending(chorus_error_t* error) { return tell(error, CHORUS_PENDING, {}); }
+
+chorus_status_t tell_end(chorus_error_t* error, chorus_request_t const& request, chorus::Status const& status) {
+  if (status.has_value() && request.received != nullptr) *request.received = to_received(*request.got);
+  return chorus::library::tell_end(error, request.group, status);
+}
 
 }  // namespace
 
@@ -48,14 +53,14 @@ chorus_status_t chorus_request_test(chorus_request_t const* request, chorus_erro
   return guarded(error, [&]() -> chorus_status_t {
     if (request == nullptr) return bad_argument(error, "request is NULL");
     if (!request->handle.is_done()) return pending(error);
-    return tell_end(error, request->group, request->handle.wait());
+    return tell_end(error, *request, request->handle.wait());
   });
 }
 
 chorus_status_t chorus_request_wait(chorus_request_t const* request, chorus_error_t* error) {
   return guarded(error, [&]() -> chorus_status_t {
     if (request == nullptr) return bad_argument(error, "request is NULL");
-    return tell_end(error, request->group, request->handle.wait());
+    return tell_end(error, *request, request->handle.wait());
   });
 }
 
@@ -65,7 +70,7 @@ chorus_status_t chorus_request_wait_for(chorus_request_t const* request, int64_t
     auto const deadline = to_deadline(timeout_ms);
     if (deadline.has_error()) return tell(error, deadline.error());
     auto const ended = request->handle.wait_until(*deadline);
-    return ended ? tell_end(error, request->group, *ended) : pending(error);
+    return ended ? tell_end(error, *request, *ended) : pending(error);
   });
 }
 
@@ -84,7 +89,7 @@ chorus_status_t chorus_request_wait_any(chorus_request_t* const* requests, size_
     auto const first = chorus::wait_any(handles, *deadline);
     if (!first) return pending(error);
     *index = *first;
-    return tell_end(error, requests[*first]->group, handles[*first]->wait());
+    return tell_end(error, *requests[*first], handles[*first]->wait());
   });
 }
 

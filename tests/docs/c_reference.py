@@ -24,6 +24,7 @@ SECTIONS = {  # in the order of the page
     "group": "Groups",
     "collectives": "Collectives",
     "request": "Requests",
+    "message": "Messages",
 }
 INTRODUCTION = """# The C API
 

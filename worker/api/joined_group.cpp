@@ -173,4 +173,26 @@ Handle JoinedGroup::broadcast_async(std::span<TensorView const> tensors, Options
   return Handle(member_->begin(Op::broadcast, tensors, std::move(options)));
 }
 
+Status JoinedGroup::send(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options) {
+  return member_->send(tensor, peer, options);
+}
+Result<Received> JoinedGroup::recv(TensorView tensor, std::uint32_t source, MessageOptions const& options) {
+  return member_->recv(tensor, source, options);
+}
+Result<Received> JoinedGroup::sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView into, std::uint32_t source,
+                                       MessageOptions const& options) {
+  return member_->sendrecv(sent, peer, into, source, options);
+}
+Handle JoinedGroup::send_async(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options) {
+  return Handle(member_->begin_send(tensor, peer, options));
+}
+Handle JoinedGroup::recv_async(TensorView tensor, std::uint32_t source, MessageOptions const& options,
+                               Received* received) {
+  return Handle(member_->begin_recv(tensor, source, options, received));
+}
+Handle JoinedGroup::sendrecv_async(ConstTensorView sent, std::uint32_t peer, TensorView into, std::uint32_t source,
+                                   MessageOptions const& options, Received* received) {
+  return Handle(member_->begin_sendrecv(sent, peer, into, source, options, received));
+}
+
 }  // namespace chorus

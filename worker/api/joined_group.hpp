@@ -35,6 +35,21 @@ struct CollectiveOptions {
   std::chrono::milliseconds timeout{30000};    // from when the call begins, which is when those before it have ended
 };
 
+// A receive from any source takes the message of its tag that has arrived first.
+inline constexpr std::uint32_t any_source = 0xffffffff;
+
+// Of a message to or from one member.
+struct MessageOptions {
+  std::uint32_t tag = 0;                     // 0 to 2147483647: a receive takes messages of its own tag only
+  std::chrono::milliseconds timeout{30000};  // from the call on
+};
+
+// What a receive has got.
+struct Received {
+  std::uint32_t source = 0;  // rank of the sender
+  std::uint64_t bytes = 0;   // may be fewer than there was room for
+};
+
 // A call that was begun. Dropping it waits for the call's end, for until then its buffers are in use; that takes no
 // longer than the timeouts of the calls that were issued before it and its own. May outlive the group object. One
 // thread.
@@ -150,6 +165,31 @@ class JoinedGroup {
   // Returns when every member has called it.
   Status barrier(Options const& options = {});
   Handle barrier_async(Options options = {});
+
+  // Messages between two members. They have nothing to do with the order of the collectives, and any number may be
+  // under way at a time, in any threads. A receive takes the first message of its source and tag in the order in which
+  // they were sent; of several receives that fit, a message goes to the one that was called first. Elements of all
+  // dtypes are bytes here; the message may be shorter than `tensor`. `peer` and `source` are other members.
+  //
+  // send() returns when the tensor may change: a message of up to about 256 KiB may wait at the receiver without a
+  // receive; a larger one is sent when its receive has been called. Members that both send before they receive use
+  // sendrecv(), or the asynchronous forms.
+  //
+  // Errors: WorkerErrc::bad_argument: nothing was sent. EngineErrc::deadline_exceeded of a receive that no message has
+  // met: it has no effect. Any other failure ends the epoch, as that of a collective does, on both members:
+  // plan_mismatch if the message is larger than `tensor`, into which nothing is written then; aborted if more messages
+  // wait at a receiver than it keeps of one sender (1024, and 32 MiB).
+  Status send(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options = {});
+  Result<Received> recv(TensorView tensor, std::uint32_t source, MessageOptions const& options = {});
+  // Both at once, with the same tag.
+  Result<Received> sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView into, std::uint32_t source,
+                            MessageOptions const& options = {});
+  Handle send_async(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options = {});
+  // *received, if given, is written before the handle is done, and only if the call has succeeded.
+  Handle recv_async(TensorView tensor, std::uint32_t source, MessageOptions const& options = {},
+                    Received* received = nullptr);
+  Handle sendrecv_async(ConstTensorView sent, std::uint32_t peer, TensorView into, std::uint32_t source,
+                        MessageOptions const& options = {}, Received* received = nullptr);
 
   // Many tensors in place, of any sizes and dtypes, the same list on every member: small ones share a call. After a
   // failure some may have their results and others not.

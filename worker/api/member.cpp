@@ -23,14 +23,6 @@ GroupMembership membership_of(service::Assignment const& assignment) {
 
 GroupMemory memory_of(Machinery const& machinery) { return {&algorithms::direct, machinery.arena, machinery.regions}; }
 
-// More is never meant, and would not fit into a point of time.
-constexpr std::chrono::milliseconds timeout_max = std::chrono::hours(24 * 365);
-
-Status check_timeout(CollectiveOptions const& options) {
-  if (options.timeout.count() > 0) return ok();
-  return Error(WorkerErrc::bad_argument, "a timeout of " + std::to_string(options.timeout.count()) + " ms");
-}
-
 std::string lost_of(::chorus::api::Group const& group) {
   std::string text;
   for (auto const& worker : group.lost) text += (text.empty() ? "" : ", ") + worker;
@@ -46,6 +38,11 @@ std::vector<std::uint32_t> lost_ranks(service::Assignment const& assignment, ::c
 }
 
 }  // namespace
+
+Status Member::check_timeout(std::chrono::milliseconds timeout) {
+  if (timeout.count() > 0) return ok();
+  return Error(WorkerErrc::bad_argument, "a timeout of " + std::to_string(timeout.count()) + " ms");
+}
 
 Member::Member(Machinery machinery, service::Assignment const& assignment)
     : name_(assignment.group.name),
@@ -66,6 +63,8 @@ Member::~Member() {
     queued_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  std::unique_lock lock(messaging_);
+  message_ended_.wait(lock, [this] { return messages_begun_ == 0; });
 }
 
 std::string Member::path() {
@@ -122,17 +121,24 @@ Status Member::finish(engine::RunResult result) {
   auto const& why = result.status.error();
   // Refused before anything was sent: the others wait for a corrected call.
   if (why.code.category() == plan_category()) return why;
-  end_with(why, result.culprits);
-  if (why.code != engine::EngineErrc::epoch_fenced && why.code != engine::EngineErrc::aborted)
-    machinery_.report(service::trouble_of(assignment_, result.culprits));
+  end_by(why, result.culprits);
   return why;
 }
 
+void Member::end_by(Error const& why, std::vector<std::uint32_t> const& culprits) {
+  end_with(why, culprits);
+  if (why.code != engine::EngineErrc::epoch_fenced && why.code != engine::EngineErrc::aborted)
+    machinery_.report(service::trouble_of(assignment_, culprits));
+}
+
+Status Member::standing() const {
+  if (!is_over()) return ok();
+  std::lock_guard const lock(ending_);
+  return *over_;
+}
+
 Result<std::chrono::milliseconds> Member::meet(Options const& options) {
-  if (is_over()) {
-    std::lock_guard const lock(ending_);
-    return *over_;
-  }
+  if (auto status = standing(); status.has_error()) return status.error();
   auto const timeout = std::min(options.timeout, timeout_max);
   if (has_met_) return timeout;  // a look at the clock would cost as much as a tenth of a small call
   auto const deadline = std::chrono::steady_clock::now() + timeout;
@@ -143,7 +149,7 @@ Result<std::chrono::milliseconds> Member::meet(Options const& options) {
 }
 
 Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options) {
-  if (auto status = check_timeout(options); status.has_error()) return status;
+  if (auto status = check_timeout(options.timeout); status.has_error()) return status;
   auto const buffers = checked_.of(op, input, output, in_place, options);
   if (buffers.has_error()) return buffers.error();
   if (options.algorithm != "auto")
@@ -168,7 +174,7 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
 }
 
 Status Member::run(Op op, std::span<TensorView const> tensors, Options const& options) {
-  if (auto status = check_timeout(options); status.has_error()) return status;
+  if (auto status = check_timeout(options.timeout); status.has_error()) return status;
   if (is_rooted(op) && options.root >= place_.size)
     return Error(WorkerErrc::bad_argument,
                  "root " + std::to_string(options.root) + " in a group of " + std::to_string(place_.size));

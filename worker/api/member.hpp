@@ -37,7 +37,7 @@ struct Machinery {
 class Member {
  public:
   Member(Machinery machinery, service::Assignment const& assignment);
-  ~Member();  // interrupts what is queued, and joins the thread
+  ~Member();  // interrupts what is queued, joins the thread and waits for the ends of messages
   Member(Member const&) = delete;
   Member& operator=(Member const&) = delete;
 
@@ -68,12 +68,29 @@ class Member {
                                                    Options options);
   [[nodiscard]] std::shared_ptr<PendingCall> begin(Op op, std::span<TensorView const> tensors, Options options);
 
+  // Messages: see JoinedGroup.
+  [[nodiscard]] Status send(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options);
+  [[nodiscard]] Result<Received> recv(TensorView tensor, std::uint32_t source, MessageOptions const& options);
+  [[nodiscard]] Result<Received> sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView received,
+                                          std::uint32_t source, MessageOptions const& options);
+  [[nodiscard]] std::shared_ptr<PendingCall> begin_send(ConstTensorView tensor, std::uint32_t peer,
+                                                        MessageOptions const& options);
+  [[nodiscard]] std::shared_ptr<PendingCall> begin_recv(TensorView tensor, std::uint32_t source,
+                                                        MessageOptions const& options, Received* received);
+  [[nodiscard]] std::shared_ptr<PendingCall> begin_sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView into,
+                                                            std::uint32_t source, MessageOptions const& options,
+                                                            Received* received);
+
  private:
   struct Job {
     Turns::Ticket ticket;
     std::function<Status()> run;
     std::shared_ptr<PendingCall> pending;
   };
+
+  // More is never meant, and would not fit into a point of time.
+  static constexpr std::chrono::milliseconds timeout_max = std::chrono::hours(24 * 365);
+  [[nodiscard]] static Status check_timeout(std::chrono::milliseconds timeout);
 
   // When it is their turn.
   [[nodiscard]] Status run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options);
@@ -83,6 +100,21 @@ class Member {
   [[nodiscard]] Status finish(engine::RunResult result);
   void count(metrics::FinishedRun& run, engine::RunResult const& result);
   void end_with(Error why, std::vector<std::uint32_t> culprits);
+  // The failure of a call by which the epoch ends; reported to the coordinator.
+  void end_by(Error const& why, std::vector<std::uint32_t> const& culprits);
+  // Error of every call from now on.
+  [[nodiscard]] Status standing() const;
+
+  [[nodiscard]] Result<engine::MessageRequest> to_send(ConstTensorView tensor, std::uint32_t peer,
+                                                       MessageOptions const& options) const;
+  [[nodiscard]] Result<engine::MessageRequest> to_receive(TensorView tensor, std::uint32_t source,
+                                                          MessageOptions const& options) const;
+  [[nodiscard]] Status check_message(std::string const& what, std::uint32_t peer, MessageOptions const& options) const;
+  [[nodiscard]] Status finish_message(engine::MessageResult const& result);
+  // The last result is that of the receive, if there is one.
+  [[nodiscard]] Result<Received> finish_messages(std::span<engine::MessageResult const> results);
+  [[nodiscard]] std::shared_ptr<PendingCall> begin_messages(Result<std::vector<engine::MessageRequest>> const& requests,
+                                                            Received* received);
 
   [[nodiscard]] std::shared_ptr<PendingCall> submit(std::function<Status()> run);
   void work();
@@ -106,6 +138,10 @@ class Member {
   mutable std::mutex ending_;
   std::optional<Error> over_;            // the first reason
   std::vector<std::uint32_t> culprits_;  // of the same failure
+
+  std::mutex messaging_;
+  std::condition_variable message_ended_;
+  std::uint64_t messages_begun_ = 0;  // and not ended
 
   std::mutex queueing_;
   std::condition_variable queued_;

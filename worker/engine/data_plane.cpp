@@ -82,6 +82,35 @@ class DataPlane::Impl final : public Surroundings {
     return std::move(*result);
   }
 
+  void run_messages(std::shared_ptr<MessageGroup> const& group, std::span<MessageRequest const> requests,
+                    std::span<MessageResult> results) noexcept {
+    // What was handed over before begins before.
+    if (group->handed_over != 0 || !baton_.borrow()) return begin_messages_and_wait(group, requests, results);
+    auto const began = now();
+    auto left = requests.size();
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      engine_.begin_message(group, requests[i], [&results, &left, i](MessageResult ended) {
+        results[i] = std::move(ended);
+        --left;
+      });
+    while (left != 0) serve([&left] { return left == 0; }, options_.call_spin);
+    baton_.give_back(engine_.is_busy(), now() - began);
+  }
+
+  void begin_message(std::shared_ptr<MessageGroup> group, MessageRequest const& request, MessageDone done) {
+    ++group->handed_over;
+    submit([this, group = std::move(group), request, done = std::move(done)]() mutable {
+      --group->handed_over;
+      engine_.begin_message(group, request, std::move(done));
+    });
+  }
+
+  void close_messages(std::shared_ptr<MessageGroup> group, Error why) {
+    submit([this, group = std::move(group), why = std::move(why)] {
+      engine_.close_messages(*group, {code_of(why), why.detail, {}, {}});
+    });
+  }
+
   void abort(std::uint64_t run, Error why) {
     submit([this, run, why = std::move(why)]() mutable { engine_.abort(run, std::move(why)); });
   }
@@ -196,6 +225,23 @@ class DataPlane::Impl final : public Surroundings {
     });
     made->ended.acquire();
     return std::move(made->result);
+  }
+
+  void begin_messages_and_wait(std::shared_ptr<MessageGroup> const& group, std::span<MessageRequest const> requests,
+                               std::span<MessageResult> results) {
+    struct Ended {
+      explicit Ended(std::size_t count) : results(count) {}
+      std::counting_semaphore<> ended{0};
+      std::vector<MessageResult> results;
+    };
+    auto const made = std::make_shared<Ended>(requests.size());
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      begin_message(group, requests[i], [made, i](MessageResult ended) {
+        made->results[i] = std::move(ended);
+        made->ended.release();
+      });
+    for (std::size_t i = 0; i < requests.size(); ++i) made->ended.acquire();
+    std::move(made->results.begin(), made->results.end(), results.begin());
   }
 
   // Call with the baton: then an abort after the interruption either finds the run, or the run never begins.
@@ -317,6 +363,19 @@ void DataPlane::start(RunSpec spec, RunDone done) { impl_->start(std::move(spec)
 
 RunResult DataPlane::run(std::shared_ptr<RunKind> const& kind, RunCall const& call, Interruption const* interruption) {
   return impl_->run(kind, call, interruption);
+}
+
+void DataPlane::run_messages(std::shared_ptr<MessageGroup> const& group, std::span<MessageRequest const> requests,
+                             std::span<MessageResult> results) {
+  impl_->run_messages(group, requests, results);
+}
+
+void DataPlane::begin_message(std::shared_ptr<MessageGroup> group, MessageRequest const& request, MessageDone done) {
+  impl_->begin_message(std::move(group), request, std::move(done));
+}
+
+void DataPlane::close_messages(std::shared_ptr<MessageGroup> group, Error why) {
+  impl_->close_messages(std::move(group), std::move(why));
 }
 
 void DataPlane::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) { impl_->give_up(spec, rank, why); }

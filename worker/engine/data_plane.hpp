@@ -15,6 +15,7 @@
 #include "collectives/core/result.hpp"
 #include "http/message/message.hpp"
 #include "worker/engine/failure/retired.hpp"
+#include "worker/engine/messages/message.hpp"
 #include "worker/engine/program/run_spec.hpp"
 #include "worker/engine/trace/flight_recorder.hpp"
 #include "worker/engine/transport/data_plane_options.hpp"
@@ -24,6 +25,7 @@
 namespace chorus::engine {
 
 class Interruption;
+class MessageGroup;
 class RunKind;
 struct RunCall;
 
@@ -51,6 +53,16 @@ class DataPlane {
   // Any thread. Ends the run on this rank with `why` and tells its peers; no effect if the run has ended. A run that
   // was not started here never will be: peers that have opened it, or open it later, are told.
   void abort(std::uint64_t run, Error why);
+
+  // Any thread but the data thread. Begins these messages and waits for the end of all of them; results[i] is that of
+  // requests[i]. Meanwhile the calling thread works as in run().
+  void run_messages(std::shared_ptr<MessageGroup> const& group, std::span<MessageRequest const> requests,
+                    std::span<MessageResult> results);
+  // Any thread. Begins a message after all that this thread has begun before. `done` is called exactly once, also when
+  // the data plane is destroyed.
+  void begin_message(std::shared_ptr<MessageGroup> group, MessageRequest const& request, MessageDone done);
+  // Any thread. Ends the messages of the group: those under way and all later ones fail with `why`.
+  void close_messages(std::shared_ptr<MessageGroup> group, Error why);
 
   // Any thread. Answers a peer's GET /v1/link: 101, which moves the connection to this data plane, or a problem. The
   // data plane outlives the sending of the response.

@@ -266,6 +266,7 @@ EndedRun& Engine::remember(Run const& run) {
   ended.fingerprint = spec.fingerprint;
   ended.description = run.description();
   ended.was_started = true;
+  ended.was_message = spec.envelope.has_value();
   return ended;
 }
 

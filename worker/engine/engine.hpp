@@ -13,6 +13,7 @@
 #include "worker/engine/bounded_map.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/gpu/borrowed_arenas.hpp"
+#include "worker/engine/messages/messages.hpp"
 #include "worker/engine/run/run.hpp"
 #include "worker/engine/run/unrested_runs.hpp"
 #include "worker/engine/transport/connection_owner.hpp"
@@ -22,7 +23,7 @@
 
 namespace chorus::engine {
 
-class Engine final : public ConnectionOwner {
+class Engine final : public ConnectionOwner, private MessageRuns {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
@@ -35,6 +36,8 @@ class Engine final : public ConnectionOwner {
   void start(std::shared_ptr<RunKind> kind, RunCall const& call, RunDone done);
   void abort(std::uint64_t run, Error why);
   void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
+  void begin_message(std::shared_ptr<MessageGroup> const& group, MessageRequest const& request, MessageDone done);
+  void close_messages(MessageGroup& group, Failure const& why);
   // `back`: second link on the same connection, for messages to the peer; null if there is none.
   void adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends = false,
              std::shared_ptr<links::Link> back = nullptr);
@@ -110,6 +113,19 @@ class Engine final : public ConnectionOwner {
   void forget_borrowed(Identity const& owner) override { borrowed_arenas_.forget(owner); }
   void decide(std::uint64_t run) override;
 
+  void message_arrived(Identity const& from, links::Open const& open, std::uint32_t epoch,
+                       links::Envelope const& envelope, std::uint64_t run) override;
+  void message_failed(std::uint64_t token, std::uint32_t epoch, Failure const& why) override;
+
+  // The interface of messages (MessageRuns).
+  void start_run(std::shared_ptr<RunKind> kind, RunCall const& call, RunDone done) override {
+    start(std::move(kind), call, std::move(done));
+  }
+  void end_watch(std::uint64_t run) override;
+  void fail_message(std::uint64_t run, Failure const& why) override { fail_run(run, why); }
+  void refuse_message(std::uint64_t run, Failure const& why) override;
+  void find_early_messages(std::uint64_t token, std::uint32_t epoch) override;
+
   // Asks the ranks that the run waits for, and ends the run if one of them has been silent for too long.
   void inquire(Run& run, TimePoint now);
   // Tells the flight recorder when a run begins to stand still, and when it goes on.
@@ -175,6 +191,7 @@ class Engine final : public ConnectionOwner {
   std::vector<Run*> device_runs_;                // runs of runs_ that use a GPU
   BorrowedArenas borrowed_arenas_;
   UnrestedRuns unrested_;
+  Messages messages_{*this};
   bool held_ = false;  // settle() returns at once: a caller further up the stack settles later
 };
 

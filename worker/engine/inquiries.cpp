@@ -35,6 +35,7 @@ void Engine::check_deadlines() {
 }
 
 void Engine::look_for_stall(Run& run, TimePoint now) {
+  if (is_watch(run.spec())) return;
   auto const still = run.look_for_progress(now);
   if (options_.flights == nullptr || run.is_stalled == (still >= options_.flights->stall_after())) return;
   run.is_stalled = !run.is_stalled;

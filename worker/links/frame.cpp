@@ -17,12 +17,18 @@ Error bad_length(FrameHeader const& header) {
   return bad(std::string(name(header.type)) + " frame with a length of " + std::to_string(header.length) + " bytes");
 }
 
+// Size of what follows the description in an open.
+std::size_t appended_bytes(std::uint8_t flags) {
+  if (flags == lends_flag) return sizeof(Lend);
+  return flags == message_flag ? sizeof(Envelope) : 0;
+}
+
 bool length_fits(FrameHeader const& header) {
   auto const length = header.length;
-  auto const lent = header.flags == lends_flag ? sizeof(Lend) : 0;
+  auto const appended = appended_bytes(header.flags);
   switch (header.type) {
     case FrameType::open:
-      return length >= sizeof(Open) + lent && length <= open_bytes_max + lent;
+      return length >= sizeof(Open) + appended && length <= open_bytes_max + appended;
     case FrameType::grant:
       return length == 0;
     case FrameType::data:
@@ -85,7 +91,8 @@ Status check(FrameHeader const& header) {
   if (header.magic != frame_magic) return bad("magic " + std::to_string(header.magic) + " instead of 19523");
   if (header.type < FrameType::open || header.type > FrameType::wrote)
     return bad("frame type " + std::to_string(static_cast<unsigned>(header.type)));
-  if (header.flags != 0 && !(header.type == FrameType::open && header.flags == lends_flag))
+  if (header.flags != 0 &&
+      !(header.type == FrameType::open && (header.flags == lends_flag || header.flags == message_flag)))
     return bad("flags " + std::to_string(header.flags) + " in a " + std::string(name(header.type)));
   if (!length_fits(header)) return bad_length(header);
   bool const names_bytes = header.type == FrameType::data || header.type == FrameType::grant ||
@@ -123,13 +130,22 @@ std::uint32_t append(Lend const& lend, std::uint32_t open_bytes, OpenBytes& to) 
   return static_cast<std::uint32_t>(open_bytes + sizeof lend);
 }
 
-Result<DecodedOpen> decode_open(std::span<std::byte const> payload, bool lends) {
-  if (payload.size() < sizeof(Open) + (lends ? sizeof(Lend) : 0)) return bad("open frame that ends early");
+std::uint32_t append(Envelope const& envelope, std::uint32_t open_bytes, OpenBytes& to) {
+  std::memcpy(to.data() + open_bytes, &envelope, sizeof envelope);
+  return static_cast<std::uint32_t>(open_bytes + sizeof envelope);
+}
+
+Result<DecodedOpen> decode_open(std::span<std::byte const> payload, std::uint8_t flags) {
+  auto const appended = appended_bytes(flags);
+  if (payload.size() < sizeof(Open) + appended) return bad("open frame that ends early");
   DecodedOpen decoded;
-  if (lends) {
-    std::memcpy(&decoded.lend.emplace(), payload.last(sizeof(Lend)).data(), sizeof(Lend));
-    payload = payload.first(payload.size() - sizeof(Lend));
+  auto const end = payload.last(appended);
+  if (flags == lends_flag) std::memcpy(&decoded.lend.emplace(), end.data(), sizeof(Lend));
+  if (flags == message_flag) {
+    std::memcpy(&decoded.envelope.emplace(), end.data(), sizeof(Envelope));
+    if (decoded.envelope->reserved != 0) return bad("envelope with a reserved field that is not 0");
   }
+  payload = payload.first(payload.size() - appended);
   std::memcpy(&decoded.open, payload.data(), sizeof(Open));
   decoded.description_bytes = payload.subspan(sizeof(Open));
   return decoded;

@@ -38,6 +38,8 @@ enum class FrameType : std::uint8_t {
 
 // An open's payload ends with a Lend (lending.hpp).
 inline constexpr std::uint8_t lends_flag = 1;
+// An open's payload ends with an Envelope: the run is one message between two members of a group.
+inline constexpr std::uint8_t message_flag = 2;
 // Marks the frames of the acceptor's link on a connection for messages both ways (two_way.hpp). Both ends of that link
 // set it in all frames. Users of links never see it.
 inline constexpr std::uint8_t back_flag = 0x80;
@@ -52,7 +54,7 @@ inline constexpr std::uint16_t frame_magic = 0x4c43;  // "CL" on the wire
 struct FrameHeader {
   std::uint16_t magic = frame_magic;
   FrameType type = FrameType::data;
-  std::uint8_t flags = 0;   // back_flag; lends_flag in an open; otherwise zero
+  std::uint8_t flags = 0;   // back_flag; lends_flag or message_flag in an open; otherwise zero
   std::uint32_t epoch = 0;  // of the run
   std::uint64_t run = 0;
   // In grant, data, lies, read, room and wrote: number of the run's message in this link's direction, from 0. Otherwise
@@ -109,6 +111,18 @@ static_assert(offsetof(Open, receiver_incarnation) == 24 && offsetof(Open, eager
 static_assert(offsetof(Open, sender_rank) == 40 && offsetof(Open, receiver_rank) == 44);
 static_assert(std::has_unique_object_representations_v<Open>);
 
+// The end of the payload of an open with message_flag: what the receiver matches with its receives.
+struct Envelope {
+  std::uint64_t sequence = 0;  // position among all messages of the group's epoch from this sender to this receiver
+  std::uint64_t bytes = 0;
+  std::uint32_t tag = 0;
+  std::uint32_t reserved = 0;  // zero
+
+  friend bool operator==(Envelope const&, Envelope const&) = default;
+};
+static_assert(sizeof(Envelope) == 24 && offsetof(Envelope, bytes) == 8 && offsetof(Envelope, tag) == 16);
+static_assert(std::has_unique_object_representations_v<Envelope> && sizeof(Envelope) <= sizeof(Lend));
+
 // The reason why a run ends: code of the payload of abort and refuse.
 enum class FailureNoticeCode : std::uint16_t {
   peer_lost = 1,
@@ -154,17 +168,20 @@ using FailureNoticeBytes = std::array<std::byte, failure_notice_bytes_max>;
 [[nodiscard]] std::uint32_t encode(FailureNotice const& failure_notice, FailureNoticeBytes& to);
 // Appends a Lend to an encoded open of `open_bytes` bytes, whose header then has lends_flag. Returns the bytes used.
 [[nodiscard]] std::uint32_t append(Lend const& lend, std::uint32_t open_bytes, OpenBytes& to);
+// The same of an Envelope and message_flag.
+[[nodiscard]] std::uint32_t append(Envelope const& envelope, std::uint32_t open_bytes, OpenBytes& to);
 
 struct DecodedOpen {
   Open open;
   std::span<std::byte const> description_bytes;  // in the decoded payload
   std::optional<Lend> lend{};
+  std::optional<Envelope> envelope{};
 
   // Printable, because it goes into logs and answers.
   [[nodiscard]] std::string description() const;
 };
-// Errors: LinkErrc::bad_frame. The text of a failure notice is made printable.
-[[nodiscard]] Result<DecodedOpen> decode_open(std::span<std::byte const> payload, bool lends = false);
+// `flags`: of the header. Errors: LinkErrc::bad_frame. The text of a failure notice is made printable.
+[[nodiscard]] Result<DecodedOpen> decode_open(std::span<std::byte const> payload, std::uint8_t flags = 0);
 [[nodiscard]] Result<FailureNotice> decode_failure_notice(std::span<std::byte const> payload);
 
 [[nodiscard]] std::string_view name(FrameType type);  // "grant"; "unknown" for an invalid type

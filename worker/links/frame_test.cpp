@@ -76,12 +76,29 @@ TEST_CASE("an open that lends memory has the Lend after its text") {
   auto const used = encode(open, std::string(1000, 'x'), bytes);
   auto const size = append(lend, used, bytes);
   CHECK(size == bytes.size());
-  auto const decoded = decode_open(bytes, true).value();
+  auto const decoded = decode_open(bytes, lends_flag).value();
   CHECK(decoded.open == open);
   CHECK(decoded.description() == std::string(description_bytes_max, 'x'));
   CHECK(decoded.lend == lend);
   for (std::size_t cut = 0; cut < sizeof open + sizeof lend; ++cut)
-    CHECK(decode_open(std::span(bytes).first(cut), true).has_error());
+    CHECK(decode_open(std::span(bytes).first(cut), lends_flag).has_error());
+}
+
+TEST_CASE("an open of a message has the envelope after its text") {
+  Open const open{1, 2, 3, 4, 65536, 0, 1};
+  Envelope const envelope{.sequence = 7, .bytes = 0x0102030405, .tag = 0x11};
+  OpenBytes bytes;
+  auto const size = append(envelope, encode(open, "message u8[8]", bytes), bytes);
+  CHECK(hex(std::span(bytes).subspan(48 + 13, 24)) ==
+        "07 00 00 00 00 00 00 00 05 04 03 02 01 00 00 00 11 00 00 00 00 00 00 00");
+  auto const decoded = decode_open(std::span(bytes).first(size), message_flag).value();
+  CHECK(decoded.open == open);
+  CHECK(decoded.description() == "message u8[8]");
+  CHECK(decoded.envelope == envelope);
+  for (std::size_t cut = 0; cut < sizeof open + sizeof envelope; ++cut)
+    CHECK(decode_open(std::span(bytes).first(cut), message_flag).has_error());
+  bytes[size - 1] = std::byte{1};
+  CHECK(decode_open(std::span(bytes).first(size), message_flag).has_error());
 }
 
 TEST_CASE("a failure notice carries code, culprits and text, within its limits") {
@@ -149,6 +166,14 @@ TEST_CASE("a header is checked by itself") {
   CHECK(check(header).has_error());
   header.length = open_bytes_max + sizeof(Lend);
   CHECK(check(header).has_value());
+  header.flags = message_flag;
+  CHECK(check(header).has_error());
+  header.length = 48 + 23;
+  CHECK(check(header).has_error());
+  header.length = 48 + 24;
+  CHECK(check(header).has_value());
+  header.flags = message_flag | lends_flag;
+  CHECK(check(header).has_error());
   header = header_of(FrameType::data, 4);
   header.flags = lends_flag;
   CHECK(check(header).has_error());

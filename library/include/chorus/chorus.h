@@ -14,6 +14,7 @@
 #include <chorus/collectives.h>
 #include <chorus/group.h>
 #include <chorus/memory.h>
+#include <chorus/message.h>
 #include <chorus/request.h>
 #include <chorus/status.h>
 #include <chorus/worker.h>

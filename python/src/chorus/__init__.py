@@ -13,6 +13,7 @@ from .errors import ChorusError, ConnectionFailed, NoAnswer, PushInDoubt
 from .events import EventStream
 from .native.group import Group
 from .native.memory import Registration
+from .native.messages import Received
 from .native.problems import *  # noqa: F403
 from .native.problems import __all__ as _local_problems
 from .native.work import Work, wait_any
@@ -35,6 +36,7 @@ __all__ = [
     "NoAnswer",
     "Parameter",
     "PushInDoubt",
+    "Received",
     "Registration",
     "RemoteWorker",
     "Work",

@@ -6,6 +6,7 @@
 #include "collectives/core/assert.hpp"
 #include "worker/engine/failure/errc.hpp"
 #include "worker/engine/groups/group_calls.hpp"
+#include "worker/engine/messages/message_group.hpp"
 
 namespace chorus {
 namespace {
@@ -25,9 +26,10 @@ Group::Group(GroupMembership membership, engine::DataPlane& plane, engine::PlanC
       cache_(cache),
       memory_(memory),
       carried_input_(memory.arena),
-      carried_output_(memory.arena) {}
+      carried_output_(memory.arena),
+      messages_(std::make_shared<engine::MessageGroup>(membership_)) {}
 
-Group::~Group() = default;
+Group::~Group() { end_messages(engine::EngineErrc::aborted, "the group was left"); }
 
 std::string_view Group::path() const {
   if (shared_) return "shm";
@@ -110,6 +112,7 @@ engine::RunResult Group::meet(std::chrono::milliseconds timeout) {
 void Group::interrupt(engine::EngineErrc code, std::string const& why) {
   interruption_.interrupt(code, why);
   if (auto const run = running_.load(); run != 0) plane_.abort(run, Error(code, why));
+  end_messages(code, why);
 }
 
 std::optional<Error> Group::standing_error() const {
@@ -270,7 +273,10 @@ std::shared_ptr<engine::FlightKind> Group::kind_of(Prepared const& prepared) con
 void Group::ended(Prepared& prepared, engine::RunResult& result, std::uint64_t run) {
   auto const sequence = sequence_++;
   bool const succeeded = result.status.has_value();
-  if (!succeeded) broken_ = result.status.error();
+  if (!succeeded) {
+    broken_ = result.status.error();
+    end_messages(engine::code_of(*broken_), broken_->detail);
+  }
   auto* const flights = plane_.flights();
   if (flights == nullptr) return;
   if (prepared.kind == nullptr) {

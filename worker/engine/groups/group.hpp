@@ -17,6 +17,8 @@
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/failure/interruption.hpp"
 #include "worker/engine/groups/spare_memory.hpp"
+#include "worker/engine/messages/message.hpp"
+#include "worker/engine/program/group_membership.hpp"
 #include "worker/engine/program/plan_cache.hpp"
 #include "worker/memory/arena.hpp"
 #include "worker/memory/region_registry.hpp"
@@ -24,18 +26,10 @@
 namespace chorus {
 
 namespace engine {
+class MessageGroup;
 class SharedCall;
 class SharedGroup;
 }  // namespace engine
-
-// The members of a group at one epoch. Equal on all members, except for `rank`.
-struct GroupMembership {
-  std::string name;
-  std::uint32_t epoch = 1;
-  plan::Rank rank = 0;
-  std::vector<engine::Peer> members;  // in rank order
-  std::uint64_t token = 0;            // presented by the links of the group's calls
-};
 
 struct CallOptions {
   plan::Algorithm const* algorithm = nullptr;  // every member passes the same
@@ -110,6 +104,13 @@ class Group {
   // after the first time.
   [[nodiscard]] engine::RunResult meet(std::chrono::milliseconds timeout);
 
+  // Messages to and from single members. Any thread, any number at a time, also during a call; peers are other members,
+  // and the sequences of requests are ignored. Begins these messages and waits for the end of all of them.
+  void run_messages(std::span<engine::MessageRequest> requests, std::span<engine::MessageResult> results);
+  // Begins one. `done` is called once, possibly at once, on the data thread or one that does its work; also after this
+  // object is gone.
+  void begin_message(engine::MessageRequest request, engine::MessageDone done);
+
   // Any thread, also during a call. The current call ends with this error, here and then at the other members; all
   // later calls fail too.
   void interrupt(engine::EngineErrc code, std::string const& why);
@@ -151,6 +152,8 @@ class Group {
   [[nodiscard]] std::shared_ptr<engine::FlightKind> kind_of(Prepared const& prepared) const;
   // The error of every later call, if there is one. Call with the lock held.
   [[nodiscard]] std::optional<Error> standing_error() const;
+  [[nodiscard]] std::optional<engine::Failure> enter_messages(std::span<engine::MessageRequest> requests);
+  void end_messages(engine::EngineErrc code, std::string const& why);
 
   GroupMembership const membership_;
   engine::DataPlane& plane_;
@@ -165,6 +168,9 @@ class Group {
 
   GroupMemory const memory_;
   engine::SpareMemory carried_input_, carried_output_;  // for averages whose sums travel in a wider dtype
+  std::shared_ptr<engine::MessageGroup> const messages_;
+  engine::Interruption messages_over_;
+  std::atomic<bool> has_messages_{false};
   bool has_met_ = false;
   std::string why_not_shared_;
   std::shared_ptr<engine::FlightLane> lane_;         // for calls over shared memory; null: not recorded

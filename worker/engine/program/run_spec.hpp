@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "worker/devices/cuda/gpu.hpp"
 #include "worker/engine/trace/flight_recorder.hpp"
 #include "worker/engine/trace/reduce_clock.hpp"
+#include "worker/links/frame.hpp"
 
 namespace chorus::devices {
 class GpuUnit;
@@ -59,6 +61,7 @@ struct RunSpec {
   std::uint64_t segment_bytes = 262144;
   std::uint32_t window = 4;  // segments of a message that are handed to a link at a time
   std::chrono::steady_clock::time_point deadline;
+  std::optional<links::Envelope> envelope;  // presented to the receiver: the run sends one message of a group
 };
 
 // Times of one run, for the flight recorder.

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "worker/engine/program/scoreboard.hpp"
+#include "worker/links/frame.hpp"
 
 namespace chorus::engine {
 
@@ -15,6 +17,7 @@ struct RunState {
   std::uint64_t segment_bytes = 0;  // a multiple of the element size
   std::uint32_t window = 0;         // data frames of a channel that are handed to a link and not yet sent
   std::uint64_t eager_bytes = 0;    // limit of the eager messages of a channel
+  std::optional<links::Envelope> envelope;  // of a message between two members
   plan::Program const& program;
   std::size_t element_bytes = 1;
   Scoreboard board;

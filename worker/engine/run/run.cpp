@@ -54,6 +54,7 @@ RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes, std::vector<
           .segment_bytes = whole_elements(spec.segment_bytes, spec.dtype),
           .window = std::max<std::uint32_t>(spec.window, 1),
           .eager_bytes = eager_bytes,
+          .envelope = spec.envelope,
           .program = *spec.program,
           .element_bytes = size,
           .board = Scoreboard(*spec.program, Addresses(*spec.program, spec.sizes, size).total_bytes(), flow_limits,
@@ -120,6 +121,7 @@ void Run::begin_memory(RunCall const& call, TimePoint now) {
   spec_.input = call.input;
   spec_.output = call.output;
   spec_.deadline = call.deadline;
+  spec_.envelope = state_.envelope = call.envelope;
   started_ = still_since_ = now;
   watch_.begin(now);
   workspace_->begin(call.input, call.output);

@@ -19,6 +19,7 @@ RunSpec RunKind::of(RunCall const& call) const {
   spec.input = call.input;
   spec.output = call.output;
   spec.deadline = call.deadline;
+  spec.envelope = call.envelope;
   return spec;
 }
 

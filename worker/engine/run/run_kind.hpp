@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "worker/engine/program/run_spec.hpp"
@@ -18,13 +19,14 @@ struct RunCall {
   std::span<std::byte const> input;
   std::span<std::byte> output;
   std::chrono::steady_clock::time_point deadline;
+  std::optional<links::Envelope> envelope = std::nullopt;
 };
 
 // Any thread may create, share and release a kind. Any number of its runs may be under way. One that ended well is kept
 // for the next call if it is small; a large run takes long enough anyway, and would keep memory.
 class RunKind {
  public:
-  // Run, input, output and deadline of the spec are ignored; the owner is null.
+  // Run, input, output, deadline and envelope of the spec are ignored; the owner is null.
   explicit RunKind(RunSpec spec);
   ~RunKind();
   RunKind(RunKind const&) = delete;

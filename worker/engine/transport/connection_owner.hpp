@@ -29,6 +29,7 @@ struct EndedRun {
   std::shared_ptr<std::string const> description;  // null: not known
   std::optional<Failure> failure;
   bool was_started = false;
+  bool was_message = false;  // sent one message of a group
 
   [[nodiscard]] bool has(std::uint64_t presented) const { return !token || *token == presented; }
 };
@@ -80,6 +81,13 @@ class ConnectionOwner {
   // here.
   virtual void end_unstarted(std::uint64_t run, std::uint32_t epoch, links::FailureNotice const& failure_notice,
                              Failure failure) = 0;
+
+  // The open of a message waits in a receive connection for the receive that it belongs to.
+  virtual void message_arrived(Identity const& from, links::Open const& open, std::uint32_t epoch,
+                               links::Envelope const& envelope, std::uint64_t run) = 0;
+  // A message of the group's epoch has failed that no run stands for: its sender has given it up or is lost, or its
+  // receiver has refused it after it was sent.
+  virtual void message_failed(std::uint64_t token, std::uint32_t epoch, Failure const& why) = 0;
 
   // True if the run is an exchange that waits for its coalesced frame.
   [[nodiscard]] virtual bool awaits_coalesced_frame(std::uint64_t run) const = 0;

@@ -29,8 +29,9 @@ Status ReceiveConnection::data_arrives_early(Early& early, FrameHeader const& he
   if (auto const most = early_data_max(); early_data() + sizeof header + padded(header.length) > most) {
     sink_ = Sink::nowhere;
     auto const token = early.open.token;
+    bool const is_message = early.envelope.has_value();
     forget_early(find_early(header.run));
-    refuse_early(header.run, header.epoch, token,
+    refuse_early(header.run, header.epoch, token, is_message,
                  "more than " + std::to_string(most) + " bytes of " + peer().worker +
                      " wait for their runs' calls here: make them in the same order, or fewer of them at a time");
     return ok();
@@ -55,15 +56,17 @@ std::uint64_t ReceiveConnection::early_data_max() const {
 }
 
 // An honest peer may be far ahead of this rank's calls: only this run fails.
-void ReceiveConnection::refuse_early(std::uint64_t run, std::uint32_t epoch, std::uint64_t token, std::string why) {
+void ReceiveConnection::refuse_early(std::uint64_t run, std::uint32_t epoch, std::uint64_t token, bool is_message,
+                                     std::string why) {
   Failure const failure{EngineErrc::aborted, std::move(why), {}, {}};
   refuse(run, epoch, token, failure);
   if (owner_.find_ended(run) == nullptr) owner_.end_unstarted(run, epoch, to_failure_notice(failure, token), failure);
+  if (is_message) owner_.message_failed(token, epoch, failure);
 }
 
 Status ReceiveConnection::keep_early(links::DecodedOpen const& decoded) {
   if (auto const most = owner_.options().early_runs; early_.size() >= most) {
-    refuse_early(control_header().run, control_header().epoch, decoded.open.token,
+    refuse_early(control_header().run, control_header().epoch, decoded.open.token, decoded.envelope.has_value(),
                  "more than " + std::to_string(most) + " runs of " + peer().worker +
                      " wait for their calls here: make them in the same order, or fewer of them at a time");
     return ok();
@@ -74,8 +77,33 @@ Status ReceiveConnection::keep_early(links::DecodedOpen const& decoded) {
   early->open = decoded.open;
   early->description = decoded.description();
   early->lend = decoded.lend;
+  early->envelope = decoded.envelope;
   early_.push_back(std::move(early));
+  if (decoded.envelope) report_message(control_header().run);
   return ok();
+}
+
+void ReceiveConnection::report_message(std::uint64_t run) {
+  auto const index = find_early(run);
+  if (index == early_.size() || !early_[index]->envelope) return;
+  // Copies: the message may be received at once.
+  auto const open = early_[index]->open;
+  auto const envelope = *early_[index]->envelope;
+  owner_.message_arrived(peer(), open, early_[index]->epoch, envelope, run);
+}
+
+void ReceiveConnection::refuse_message(std::uint64_t run, Failure const& why) {
+  auto const index = find_early(run);
+  if (index == early_.size() || is_closed()) return;
+  refuse(run, early_[index]->epoch, early_[index]->open.token, why);
+  forget_early(index);
+}
+
+std::vector<std::uint64_t> ReceiveConnection::early_messages(std::uint64_t token, std::uint32_t epoch) const {
+  std::vector<std::uint64_t> runs;
+  for (auto const& early : early_)
+    if (early->envelope && early->open.token == token && early->epoch == epoch) runs.push_back(early->run);
+  return runs;
 }
 
 void ReceiveConnection::start(RunOnLinks& run) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "worker/engine/transport/connection_owner.hpp"
 #include "worker/links/errc.hpp"
@@ -136,7 +137,7 @@ Status ReceiveConnection::frame_arrives(FrameHeader const& header) {
       return written_arrived(header);
     case FrameType::open:
     case FrameType::lies:
-      if ((header.flags != 0 || header.type == FrameType::lies) && !may_lend())
+      if ((header.flags == links::lends_flag || header.type == FrameType::lies) && !may_lend())
         return bad(std::string(name(header.type)) + " frame with memory of a GPU on a link that lends none");
       [[fallthrough]];
     case FrameType::abort:
@@ -256,7 +257,7 @@ void ReceiveConnection::payload_withdrawn() {
 
 Status ReceiveConnection::open_arrived() {
   auto const& header = control_header();
-  auto decoded = links::decode_open(control_payload(), header.flags == links::lends_flag);
+  auto decoded = links::decode_open(control_payload(), header.flags);
   if (decoded.has_error()) return bad(decoded.error().detail);
   auto const& open = decoded->open;
   if (header.run == 0) return bad("open frame for run 0");
@@ -334,13 +335,18 @@ void ReceiveConnection::abort_arrived(links::FailureNotice const& failure_notice
     return;
   }
   auto const index = find_early(id);
+  bool is_message = false;
   if (index != early_.size() && early_[index]->open.token == failure_notice.token &&
-      early_[index]->epoch == control_header().epoch)
+      early_[index]->epoch == control_header().epoch) {
+    is_message = early_[index]->envelope.has_value();
     forget_early(index);
+  }
   if (auto const* const known = owner_.find_ended(id);
       known != nullptr && (known->was_started || known->has(failure_notice.token)))
     return;
-  owner_.end_unstarted(id, control_header().epoch, failure_notice, from_failure_notice(failure_notice, peer().worker));
+  auto const failure = from_failure_notice(failure_notice, peer().worker);
+  owner_.end_unstarted(id, control_header().epoch, failure_notice, failure);
+  if (is_message) owner_.message_failed(failure_notice.token, control_header().epoch, failure);
 }
 
 void ReceiveConnection::lost(Error const& why) {
@@ -348,11 +354,19 @@ void ReceiveConnection::lost(Error const& why) {
   channels_.clear();
   undecided_.clear();
   sink_ = Sink::nowhere;
-  early_.clear();
+  auto const early_ones = std::exchange(early_, {});
   if (!is_beside()) owner_.forget_borrowed(peer());
   for (auto* channel : channels) channel->receive_connection = nullptr;
   for (auto* channel : channels)
     if (!owner_.outlives_link(*channel)) owner_.fail_for(why, channel->run(), channel->peer(), channel->where());
+  for (auto const& early : early_ones)
+    if (early->envelope)
+      owner_.message_failed(early->open.token, early->epoch,
+                            {code_of(why),
+                             "lost rank " + std::to_string(early->open.sender_rank) + " (" + peer().worker +
+                                 ") before its message was received: " + why.detail,
+                             {early->open.sender_rank},
+                             {}});
 }
 
 }  // namespace chorus::engine

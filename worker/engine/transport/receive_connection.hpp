@@ -30,6 +30,12 @@ class ReceiveConnection final : public Connection {
   // The run has failed here: if its open waits here, the peer is told.
   void forget(std::uint64_t run, std::uint32_t epoch, links::FailureNotice const& failure_notice);
   void forget(std::uint64_t run, Failure const& why);  // the same, for any epoch and token
+  // Refuses the message whose open waits here.
+  void refuse_message(std::uint64_t run, Failure const& why);
+  // Runs of the epoch's messages whose opens wait here, in the order in which they came.
+  [[nodiscard]] std::vector<std::uint64_t> early_messages(std::uint64_t token, std::uint32_t epoch) const;
+  // Tells the owner of a message whose open waits here.
+  void report_message(std::uint64_t run);
   // True if an open of this run waits here.
   [[nodiscard]] bool has_early(std::uint64_t run) const { return find_early(run) != early_.size(); }
   // Refuses the opens of a retired epoch that wait here.
@@ -60,6 +66,7 @@ class ReceiveConnection final : public Connection {
     links::Open open;
     std::string description;
     std::optional<links::Lend> lend;
+    std::optional<links::Envelope> envelope;
     std::vector<std::byte> frames;      // repeated: header, payload, padding to 16 bytes
     ReceiveChannel* channel = nullptr;  // set if the run starts while a frame for it is arriving
   };
@@ -79,7 +86,7 @@ class ReceiveConnection final : public Connection {
   // Bytes stored in early_, and their limit.
   [[nodiscard]] std::uint64_t early_data() const;
   [[nodiscard]] std::uint64_t early_data_max() const;
-  void refuse_early(std::uint64_t run, std::uint32_t epoch, std::uint64_t token, std::string why);
+  void refuse_early(std::uint64_t run, std::uint32_t epoch, std::uint64_t token, bool is_message, std::string why);
   Status early_frame_ended();
   Status deliver(ReceiveChannel& channel, std::span<std::byte const> frame);
   Status replay(Early& early, ReceiveChannel& channel);

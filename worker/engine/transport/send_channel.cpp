@@ -70,7 +70,11 @@ bool SendChannel::next_frame(links::OutFrame& frame) {
       open_bytes_ = links::append(*lend, open_bytes_, open_);
     }
     frame.header.length = open_bytes_;
-    frame.payload = std::span(open_).first(open_bytes_);
+    if (state_.envelope) {
+      frame.header.flags = links::message_flag;
+      frame.header.length = links::append(*state_.envelope, open_bytes_, open_);
+    }
+    frame.payload = std::span(open_).first(frame.header.length);
     return true;
   }
   if (in_flight_ >= state_.window || !next_data(frame)) return false;

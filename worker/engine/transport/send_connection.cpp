@@ -143,7 +143,13 @@ Status SendConnection::failure_notice_arrived() {
     return Error(code, peer().worker + " refuses the link: " + failure_notice->text);
   }
   auto* const run = owner_.find_run(header.run);
-  if (run == nullptr) return ok();
+  if (run == nullptr) {
+    // The whole message was on its way, and its receiver has no use for it.
+    auto const* const ended = owner_.find_ended(header.run);
+    if (ended != nullptr && ended->was_message && ended->has(failure_notice->token))
+      owner_.message_failed(failure_notice->token, header.epoch, from_failure_notice(*failure_notice, peer().worker));
+    return ok();
+  }
   bool const is_abort = header.type == FrameType::abort;
   if (is_abort ? failure_notice->token != run->spec().token : find(header.run) == nullptr) return ok();
   // An abort may answer an ask of a run that sends nothing to this peer.

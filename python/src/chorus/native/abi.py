@@ -13,6 +13,7 @@ SONAME = "libchorus.so.0"
 VERSION = (0, 2)  # the first version that has all functions below
 
 OK, NO_COORDINATOR, NOT_ASSIGNED, NO_NEW_EPOCH, PENDING = 0, 2, 4, 5, 20
+ANY_SOURCE = -1
 DTYPES = ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8")
 REDUCTIONS = ("sum", "avg", "min", "max", "prod", "band", "bor", "bxor")
 
@@ -107,6 +108,18 @@ class CollectiveOptions(ctypes.Structure):
     ]
 
 
+class MessageOptions(ctypes.Structure):
+    """``chorus_message_options_t``."""
+
+    _fields_ = [("size", c_size_t), ("tag", c_uint32), ("reserved", c_uint32), ("timeout_ms", c_int64)]
+
+
+class Received(ctypes.Structure):
+    """``chorus_received_t``."""
+
+    _fields_ = [("bytes", c_uint64), ("source", c_uint32), ("reserved", c_uint32)]
+
+
 STRUCTS: dict[str, type[ctypes.Structure]] = {
     "chorus_worker_options": WorkerOptions,
     "chorus_worker_info": WorkerInfo,
@@ -114,6 +127,8 @@ STRUCTS: dict[str, type[ctypes.Structure]] = {
     "chorus_tensor": Tensor,
     "chorus_const_tensor": ConstTensor,
     "chorus_collective_options": CollectiveOptions,
+    "chorus_message_options": MessageOptions,
+    "chorus_received": Received,
 }
 
 _status = c_int32
@@ -152,8 +167,9 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "chorus_request_wait_any": (_status, (_to_handle, c_size_t, c_int64, POINTER(c_size_t), _handle)),
     "chorus_request_free": (None, (_handle,)),
 }
-# The collectives: each blocks, and has a form with _async that does not, which also takes where the request is put.
-_COLLECTIVES: dict[str, tuple[Any, ...]] = {
+_message, _received = POINTER(MessageOptions), POINTER(Received)
+# The collectives and messages: each blocks, and has a form with _async that does not, which also takes where the request is put.
+_CALLS: dict[str, tuple[Any, ...]] = {
     "chorus_all_reduce": (_handle, _in, _out, _options),
     "chorus_reduce": (_handle, _in, _out, _options),
     "chorus_broadcast": (_handle, _out, _options),
@@ -166,7 +182,10 @@ _COLLECTIVES: dict[str, tuple[Any, ...]] = {
     "chorus_all_reduce_list": (_handle, _out, c_size_t, _options),
     "chorus_reduce_list": (_handle, _out, c_size_t, _options),
     "chorus_broadcast_list": (_handle, _out, c_size_t, _options),
+    "chorus_send": (_handle, _in, c_uint32, _message),
+    "chorus_recv": (_handle, _out, c_int64, _message, _received),
+    "chorus_sendrecv": (_handle, _in, c_uint32, _out, c_int64, _message, _received),
 }
-for _name, _arguments in _COLLECTIVES.items():
+for _name, _arguments in _CALLS.items():
     FUNCTIONS[_name] = (_status, (*_arguments, _handle))
     FUNCTIONS[f"{_name}_async"] = (_status, (*_arguments, _to_handle, _handle))

@@ -10,9 +10,10 @@ from typing import Any
 from ..errors import from_problem
 from . import abi, options, tensors
 from .blocks import Blocks
+from .messages import Messages
 
 
-class Group(Blocks):
+class Group(Blocks, Messages):
     """A membership in one epoch of a group, made by `Worker.join` or `chorus.init`.
 
     Every member calls the same collectives in the same order, with the same dtype and options, in place or not alike.

@@ -87,3 +87,12 @@ def collective(
     if timeout is not None:
         made.timeout_ms = milliseconds("timeout", timeout)
     return made
+
+
+def message(*, tag: int = 0, timeout: float | None = None) -> abi.MessageOptions:
+    """Returns ``chorus_message_options_t``."""
+    made = abi.MessageOptions(size=ctypes.sizeof(abi.MessageOptions))
+    made.tag = unsigned("tag", tag)
+    if timeout is not None:
+        made.timeout_ms = milliseconds("timeout", timeout)
+    return made

@@ -1,0 +1,82 @@
+"""Messages between two workers of this process."""
+
+from typing import Any
+
+import numpy
+import pytest
+
+import chorus
+from members import Pair
+
+Group = chorus.Group
+
+
+def test_messages_are_sent_and_received_in_each_form(pair: Pair) -> None:
+    def story(group: Group, rank: int) -> None:
+        other = 1 - rank
+        own, expected = numpy.arange(4, dtype="f4") + 10 * rank, numpy.arange(4, dtype="f4") + 10 * other
+        out = numpy.zeros(6, "f4")
+        if rank == 0:
+            group.send(own, other, tag=3)
+        got = group.recv(out, tag=3)
+        if rank == 1:
+            group.send(own, other, tag=3)
+        assert got.tensor is out and out.tolist() == [*expected, 0, 0]
+        assert (got.source, got.bytes, got.elements) == (other, 16, 4)
+        assert repr(got) == f"Received(16 bytes from rank {other})"
+
+        got = group.sendrecv(own, other, out, other)
+        assert (got.source, got.elements) == (other, 4)
+
+        out[:] = 0
+        receiving = group.recv(out, other, async_op=True)
+        sending = group.send(own, other, async_op=True)
+        assert sending.wait() is None
+        got = receiving.wait()
+        assert got.source == other and out[:4].tolist() == expected.tolist()
+
+    pair.both(story)
+
+
+@pytest.mark.parametrize("elements", [0, 1, 1000, 1_000_000])
+def test_messages_have_any_size(pair: Pair, elements: int) -> None:
+    def story(group: Group, rank: int) -> Any:
+        out = numpy.zeros(elements, "i8")
+        got = group.sendrecv(numpy.arange(elements) + rank, 1 - rank, out, 1 - rank)
+        assert got.elements == elements and (out == numpy.arange(elements) + 1 - rank).all()
+
+    pair.both(story)
+
+
+def test_what_cannot_be_is_refused(pair: Pair) -> None:
+    group = pair.groups[0]
+    x = numpy.zeros(4)
+    with pytest.raises(chorus.BadArgument, match="rank 2 in a group of 2"):
+        group.send(x, 2)
+    with pytest.raises(chorus.BadArgument, match="this member itself"):
+        group.recv(x, 0)
+    with pytest.raises(chorus.BadArgument, match="tag 2147483648"):
+        group.send(x, 1, tag=1 << 31)
+    with pytest.raises(ValueError, match="source is -1"):
+        group.recv(x, -1)
+    with pytest.raises(TypeError, match="peer is 'b'"):
+        group.send(x, "b")  # type: ignore[arg-type]
+    with pytest.raises(ValueError):
+        group.recv(numpy.zeros((4, 4))[:, 0], 1)
+    with pytest.raises(chorus.DeadlineExceeded, match="no message with tag 9 from any rank"):
+        group.recv(x, tag=9, timeout=0.02)
+    pair.both(lambda group, rank: group.barrier())
+
+
+def test_a_message_that_does_not_fit_ends_the_epoch_on_both_members(own_pair: Pair) -> None:
+    def story(group: Group, rank: int) -> None:
+        with pytest.raises(chorus.Mismatch, match="receives at most 8") as failed:
+            if rank == 0:
+                group.send(numpy.zeros(100_000), 1)
+            else:
+                group.recv(numpy.zeros(1), 0)
+        assert failed.value.ranks == [0, 1]
+        with pytest.raises(chorus.ChorusError):
+            group.barrier()
+
+    own_pair.both(story)

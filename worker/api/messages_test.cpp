@@ -1,0 +1,194 @@
+// Messages between single members of a joined group, over shared memory and over connections.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/mentions.hpp"
+#include "worker/api/testing/embedded_group.hpp"
+#include "worker/api/testing/must.hpp"
+#include "worker/engine/failure/errc.hpp"
+
+using namespace chorus;
+using namespace chorus::embedded::testing;
+using chorus::testing::mentions;
+using engine::EngineErrc;
+
+namespace {
+
+using Numbers = std::vector<std::int32_t>;
+
+}  // namespace
+
+TEST_CASE("members pass messages of any size around a ring, blocking and not") {
+  for (auto const memory : {Memory::shared, Memory::own}) {
+    EmbeddedGroup embedded(3, memory);
+    embedded.everywhere([](JoinedGroup& group, std::size_t r) {
+      auto const rank = static_cast<std::uint32_t>(r);
+      auto const next = (rank + 1) % 3, before = (rank + 2) % 3;
+      for (std::size_t const elements : {0, 1, 1000, 100000, 1000000}) {
+        auto const own = counting(static_cast<std::int32_t>(1000 * rank), elements);
+        auto const expected = counting(static_cast<std::int32_t>(1000 * before), elements);
+        Numbers got(elements + 1, -1);
+        auto const received = group.sendrecv(own, next, got, before, {.tag = 3});
+        if (received.has_error()) throw UnexpectedError(received.error());
+        MUST(received->source == before);
+        MUST(received->bytes == elements * sizeof(std::int32_t));
+        MUST(std::equal(expected.begin(), expected.end(), got.begin()));
+        MUST(got.back() == -1);
+
+        Numbers again(elements);
+        Received info;
+        auto const receive = group.recv_async(again, any_source, {.tag = 4}, &info);
+        auto const send = group.send_async(own, next, {.tag = 4});
+        must(send.wait());
+        must(receive.wait());
+        MUST(again == expected);
+        MUST(info.source == before);
+      }
+      must(group.barrier());
+    });
+  }
+}
+
+TEST_CASE("a thousand small messages in both directions keep their order, and collectives go on between them") {
+  for (auto const memory : {Memory::shared, Memory::own}) {
+    EmbeddedGroup embedded(2, memory);
+    embedded.everywhere([](JoinedGroup& group, std::size_t rank) {
+      auto const other = static_cast<std::uint32_t>(1 - rank);
+      Numbers number(1);
+      for (std::int32_t i = 0; i < 1000; ++i) {
+        if (rank == 0) must(group.send(Numbers{i}, other));
+        auto const received = group.recv(number, other);
+        if (received.has_error()) throw UnexpectedError(received.error());
+        MUST(number[0] == i);
+        if (rank == 1) must(group.send(number, other));
+        if (i % 100 != 0) continue;
+        Numbers sum{1};
+        must(group.all_reduce(sum));
+        MUST(sum[0] == 2);
+      }
+    });
+  }
+}
+
+TEST_CASE("receives that were begun get messages in the order in which they were begun, before one that blocks") {
+  EmbeddedGroup embedded(2);
+  embedded.everywhere([](JoinedGroup& group, std::size_t rank) {
+    constexpr std::size_t count = 50;
+    if (rank == 0) {
+      for (std::int32_t i = 0; i <= static_cast<std::int32_t>(count); ++i) must(group.send(Numbers{i}, 1));
+      return;
+    }
+    std::vector<Numbers> got(count, Numbers(1));
+    std::vector<Handle> handles;
+    for (auto& each : got) handles.push_back(group.recv_async(each, 0));
+    Numbers last(1);
+    MUST(group.recv(last, 0).has_value());
+    for (std::size_t i = 0; i < count; ++i) {
+      must(handles[i].wait());
+      MUST(got[i] == Numbers{static_cast<std::int32_t>(i)});
+    }
+    MUST(last == Numbers{static_cast<std::int32_t>(count)});
+  });
+}
+
+TEST_CASE("several threads of a member send and receive at the same time, by tags") {
+  EmbeddedGroup embedded(2);
+  embedded.everywhere([](JoinedGroup& group, std::size_t rank) {
+    auto const other = static_cast<std::uint32_t>(1 - rank);
+    std::atomic<int> right{0};
+    std::vector<std::thread> threads;
+    for (std::uint32_t tag = 0; tag < 4; ++tag)
+      threads.emplace_back([&, tag] {
+        for (std::int32_t i = 0; i < 100; ++i) {
+          Numbers got(1);
+          auto const received =
+              group.sendrecv(Numbers{static_cast<std::int32_t>(1000 * tag) + i}, other, got, other, {.tag = tag});
+          if (received.has_value() && got[0] == static_cast<std::int32_t>(1000 * tag) + i) ++right;
+        }
+      });
+    for (auto& thread : threads) thread.join();
+    MUST(right == 400);
+  });
+}
+
+TEST_CASE("what cannot be is refused, and nothing else is disturbed") {
+  EmbeddedGroup embedded(2);
+  auto group = embedded.join(0);
+  Numbers number(1);
+  auto const refused = [](Status const& status, std::string const& why) {
+    REQUIRE(status.has_error());
+    CHECK(status.error().code == WorkerErrc::bad_argument);
+    CHECK(mentions(status.error().detail, why));
+  };
+  refused(group.send(number, 2), "a message to rank 2 in a group of 2");
+  refused(group.send(number, 0), "this member itself");
+  refused(group.send(number, 1, {.tag = 0x80000000}), "tag 2147483648; expected at most 2147483647");
+  refused(group.send(number, 1, {.timeout = std::chrono::milliseconds(0)}), "a timeout of 0 ms");
+  refused(group.send(number, any_source), "a message to rank 4294967295");
+  refused(group.recv_async(number, 7).wait(), "a message from rank 7 in a group of 2");
+  CHECK(group.culprits().empty());
+  embedded.everywhere([](JoinedGroup& group, std::size_t) { must(group.barrier()); });
+
+  EmbeddedGroup alone(1);
+  refused(alone.join(0).recv_async(number, any_source).wait(), "any source in a group of 1");
+}
+
+TEST_CASE("a receive that is too small tells both members, and ends the epoch") {
+  for (auto const memory : {Memory::shared, Memory::own}) {
+    EmbeddedGroup embedded(2, memory);
+    embedded.everywhere([](JoinedGroup& group, std::size_t rank) {
+      Numbers numbers(100000, 1);
+      auto const told = [](Status const& status) {
+        MUST(status.has_error());
+        MUST(status.error().code == EngineErrc::plan_mismatch);
+        MUST(mentions(status.error().detail, "receives at most 8"));
+      };
+      if (rank == 0) {
+        told(group.send(numbers, 1));
+      } else {
+        Numbers few{7, 7, 7};
+        auto const received = group.recv(std::span(few).first(2), 0);
+        MUST(received.has_error());
+        told(received.error());
+        MUST(few == Numbers(3, 7));
+      }
+      MUST(group.culprits() == std::vector<std::uint32_t>{0, 1});
+      MUST(group.barrier().has_error());
+    });
+  }
+}
+
+TEST_CASE("a receive that no message meets ends at its deadline, and the group goes on") {
+  EmbeddedGroup embedded(2);
+  embedded.everywhere([](JoinedGroup& group, std::size_t rank) {
+    Numbers number(1);
+    if (rank == 1) {
+      auto const received = group.recv(number, 0, {.tag = 9, .timeout = std::chrono::milliseconds(30)});
+      MUST(received.has_error());
+      MUST(received.error().code == EngineErrc::deadline_exceeded);
+      MUST(mentions(received.error().detail, "no message with tag 9 from rank 0 (w0)"));
+    }
+    must(group.barrier());
+  });
+}
+
+TEST_CASE("messages end with the epoch and with the worker") {
+  EmbeddedGroup embedded(2);
+  auto group = embedded.join(1);
+  Numbers number(1);
+  auto const waiting = group.recv_async(number, 0);
+  embedded.coordinator.assign("g", 2, embedded.ids());
+  auto const ended = waiting.wait();
+  REQUIRE(ended.has_error());
+  CHECK(ended.error().code == EngineErrc::epoch_fenced);
+  CHECK(group.send(number, 0).error().code == EngineErrc::epoch_fenced);
+
+  auto next = embedded.join(1);
+  auto const again = next.recv_async(number, 0);
+  embedded.workers.pop_back();
+  REQUIRE(again.wait().has_error());
+  CHECK(again.wait().error().code == EngineErrc::aborted);
+  CHECK(next.send(number, 0).has_error());
+}

@@ -1,0 +1,50 @@
+// The engine's part in messages (messages/messages.hpp).
+#include <utility>
+
+#include "worker/engine/engine.hpp"
+
+namespace chorus::engine {
+
+void Engine::begin_message(std::shared_ptr<MessageGroup> const& group, MessageRequest const& request,
+                           MessageDone done) {
+  {
+    Hold const hold(*this);
+    messages_.begin(group, request, std::move(done));
+  }
+  settle();
+}
+
+void Engine::close_messages(MessageGroup& group, Failure const& why) {
+  {
+    Hold const hold(*this);
+    messages_.close(group, why);
+  }
+  settle();
+}
+
+// Called by a connection that is reading: settles later.
+void Engine::message_arrived(Identity const& from, links::Open const& open, std::uint32_t epoch,
+                             links::Envelope const& envelope, std::uint64_t run) {
+  Hold const hold(*this);
+  messages_.arrived(from, open, epoch, envelope, run);
+}
+
+void Engine::message_failed(std::uint64_t token, std::uint32_t epoch, Failure const& why) {
+  Hold const hold(*this);
+  messages_.failed(token, epoch, why);
+}
+
+void Engine::end_watch(std::uint64_t id) {
+  if (auto* const run = find_run(id)) end_run(*run, std::nullopt);
+}
+
+void Engine::refuse_message(std::uint64_t run, Failure const& why) {
+  for (auto& receive_connection : connections_.receives()) receive_connection->refuse_message(run, why);
+}
+
+void Engine::find_early_messages(std::uint64_t token, std::uint32_t epoch) {
+  for (auto& receive_connection : connections_.receives())
+    for (auto const run : receive_connection->early_messages(token, epoch)) receive_connection->report_message(run);
+}
+
+}  // namespace chorus::engine

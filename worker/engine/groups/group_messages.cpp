@@ -1,0 +1,44 @@
+// Messages between single members: see MessageGroup.
+#include <algorithm>
+#include <utility>
+
+#include "worker/engine/groups/group.hpp"
+#include "worker/engine/messages/message_group.hpp"
+
+namespace chorus {
+namespace {
+
+engine::MessageResult ended_before(engine::Failure const& why) {
+  engine::MessageResult result;
+  result.status = Error(why.code, why.detail());
+  result.ends_the_group = true;
+  return result;
+}
+
+}  // namespace
+
+// Either end_messages() sees that there are messages and closes them, or the call sees that they have ended.
+std::optional<engine::Failure> Group::enter_messages(std::span<engine::MessageRequest> requests) {
+  has_messages_.store(true);
+  if (auto why = messages_over_.failure()) return why;
+  for (auto& request : requests)
+    if (request.way == engine::MessageWay::send) request.sequence = messages_->draw_sequence(request.peer);
+  return std::nullopt;
+}
+
+void Group::end_messages(engine::EngineErrc code, std::string const& why) {
+  messages_over_.interrupt(code, why);
+  if (has_messages_.load()) plane_.close_messages(messages_, Error(code, why));
+}
+
+void Group::run_messages(std::span<engine::MessageRequest> requests, std::span<engine::MessageResult> results) {
+  if (auto const why = enter_messages(requests)) return std::fill(results.begin(), results.end(), ended_before(*why));
+  plane_.run_messages(messages_, requests, results);
+}
+
+void Group::begin_message(engine::MessageRequest request, engine::MessageDone done) {
+  if (auto const why = enter_messages(std::span(&request, 1))) return done(ended_before(*why));
+  plane_.begin_message(messages_, request, std::move(done));
+}
+
+}  // namespace chorus

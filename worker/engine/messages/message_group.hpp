@@ -1,0 +1,64 @@
+// The messages of one member in one epoch of a group.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/engine/messages/message_runs.hpp"
+
+namespace chorus::engine {
+
+// Shared by the callers, which draw sequences, and the engine. Unless said otherwise: data thread only.
+class MessageGroup {
+ public:
+  explicit MessageGroup(GroupMembership membership);
+  MessageGroup(MessageGroup const&) = delete;
+  MessageGroup& operator=(MessageGroup const&) = delete;
+
+  // Any thread.
+  [[nodiscard]] GroupMembership const& membership() const { return membership_; }
+  // Any thread. The next position among the messages to this member; whoever draws one sends that message.
+  [[nodiscard]] std::uint64_t draw_sequence(plan::Rank to) { return sequences_[to].fetch_add(1); }
+  // Any thread. Requests that were handed to the data thread and have not begun.
+  std::atomic<std::uint64_t> handed_over{0};
+
+  // The run of the n-th message from this member to a peer, or from a peer to this member.
+  [[nodiscard]] std::uint64_t run_to(plan::Rank peer, std::uint64_t sequence) const;
+  // A number for a watch.
+  [[nodiscard]] std::uint64_t next_watch();
+
+  // The kind of runs of these messages; kept for the next one.
+  [[nodiscard]] std::shared_ptr<RunKind> kind(MessageWay way, plan::Rank peer, std::uint64_t bytes);
+
+  MessageTable table;
+  struct Waiting {
+    MessageRequest request;
+    MessageDone done;
+  };
+  std::map<std::uint64_t, Waiting> waiting;  // receives without a message, by the number of their watch
+  std::vector<std::uint64_t> under_way;      // runs of messages
+  std::optional<Failure> failure;            // has ended the epoch
+  bool is_open = false;                      // listed by Messages
+
+ private:
+  struct Kept {
+    MessageWay way;
+    plan::Rank peer;
+    std::uint64_t bytes;
+    std::shared_ptr<RunKind> kind;
+  };
+
+  GroupMembership const membership_;
+  std::vector<std::string> const channels_;  // by peer: names that run numbers are made of
+  std::string const watches_;
+  std::vector<std::atomic<std::uint64_t>> sequences_;
+  std::uint64_t watched_ = 0;
+  std::vector<Kept> kept_;  // the most recently used last
+};
+
+}  // namespace chorus::engine

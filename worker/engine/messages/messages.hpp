@@ -1,0 +1,50 @@
+// The messages of all groups of an engine: begins them, matches them with receives, and ends them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "worker/engine/messages/message_group.hpp"
+#include "worker/engine/transport/connection.hpp"
+
+namespace chorus::engine {
+
+// Data thread only. A failure of a message, other than a receive that no message has met until its deadline, ends the
+// messages of the epoch on both members: all others of it fail with the same reason.
+class Messages {
+ public:
+  // The runs outlive this object.
+  explicit Messages(MessageRuns& runs) : runs_(runs) {}
+  Messages(Messages const&) = delete;
+  Messages& operator=(Messages const&) = delete;
+
+  // The request is valid: the peer is another member, or any_source of a receive.
+  void begin(std::shared_ptr<MessageGroup> const& group, MessageRequest const& request, MessageDone done);
+  // Ends the epoch here. Later requests fail.
+  void close(MessageGroup& group, Failure const& why);
+
+  // The open of a message that no run awaits. False: no member here calls messages of that epoch yet.
+  bool arrived(Identity const& from, links::Open const& open, std::uint32_t epoch, links::Envelope const& envelope,
+               std::uint64_t run);
+  // A message of the epoch was refused by its receiver, or given up by its sender, or lost with its link.
+  void failed(std::uint64_t token, std::uint32_t epoch, Failure const& why);
+
+ private:
+  using GroupPtr = std::shared_ptr<MessageGroup>;
+
+  void send(GroupPtr const& group, MessageRequest const& request, MessageDone done);
+  void receive(GroupPtr const& group, MessageRequest const& request, MessageDone done);
+  void take(GroupPtr const& group, MessageTable::Arrival const& arrival, MessageRequest const& request,
+            MessageDone done);
+  void start(GroupPtr const& group, std::shared_ptr<RunKind> kind, RunCall const& call, MessageResult result,
+             MessageDone done);
+  void watch_ended(MessageGroup& group, std::uint64_t watch, RunResult ended);
+  void end(MessageGroup& group, Failure const& why);
+  [[nodiscard]] MessageGroup* find(std::uint64_t token, std::uint32_t epoch) const;
+
+  MessageRuns& runs_;
+  std::vector<GroupPtr> groups_;
+};
+
+}  // namespace chorus::engine
