@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,13 +11,17 @@ from typing import Any
 import pytest
 
 import torch_ranks
+from chorus.launch import _free_port
 from chorus.native.library import Library
 from services import ROOT
 
-if importlib.util.find_spec("torch") is None:
+_torch = importlib.util.find_spec("torch")
+if _torch is None or _torch.origin is None:
     pytest.skip("python3-torch is not installed; docker/install-deps torch installs it", allow_module_level=True)
-if not pathlib.Path("/usr/include/pybind11").exists() and shutil.which("pybind11-config") is None:
-    pytest.skip("pybind11-dev is not installed; docker/install-deps torch installs it", allow_module_level=True)
+_headers = [pathlib.Path(_torch.origin).parent / "include", pathlib.Path("/usr/include")]
+for _name in ("torch/extension.h", "pybind11/pybind11.h"):
+    if not any((folder / _name).exists() for folder in _headers):
+        pytest.skip(f"{_name} is not installed; docker/install-deps torch installs it", allow_module_level=True)
 
 import torch_stories as stories  # noqa: E402
 
@@ -132,13 +135,15 @@ dist.init_process_group("chorus", **eval(sys.argv[1]))
 x = torch.full((2,), dist.get_rank() + 1.0)
 dist.all_reduce(x)
 print(dist.get_rank(), dist.get_world_size(), dist.get_backend(), x.tolist())
+if sys.argv[2] == "raise" and dist.get_rank() == 1:
+    raise ZeroDivisionError("rank 1 divides")
+if sys.argv[2] == "raise":
+    dist.all_reduce(x)
 """
 
 
-@pytest.mark.parametrize("how", ["env", "tcp", "store"])
-def test_programs_meet_as_torch_has_it_and_just_end(extension: None, how: str) -> None:
-    from chorus.launch import _free_port
-
+def ended(how: str, *arguments: str) -> list[tuple[int, str, str]]:
+    """Runs PROGRAM as two ranks that meet as `how` says; returns their status, output and errors."""
     port = _free_port()
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python/src"), "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2"}
     environment |= {"MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
@@ -152,16 +157,30 @@ def test_programs_meet_as_torch_has_it_and_just_end(extension: None, how: str) -
         }[how]
         programs.append(
             subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, options],
+                [sys.executable, "-c", PROGRAM, options, *arguments],
                 env=environment | {"RANK": str(rank)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
             )
         )
-    for rank, one in enumerate(programs):
+    found = []
+    for one in programs:
         output, errors = one.communicate(timeout=torch_ranks.PATIENCE_S)
-        assert (output, one.returncode) == (f"{rank} 2 chorus [3.0, 3.0]\n", 0), errors
+        found.append((one.returncode, output, errors))
+    return found
+
+
+@pytest.mark.parametrize("how", ["env", "tcp", "store"])
+def test_programs_meet_as_torch_has_it_and_just_end(extension: None, how: str) -> None:
+    for rank, (status, output, errors) in enumerate(ended(how, "end")):
+        assert (status, output) == (0, f"{rank} 2 chorus [3.0, 3.0]\n"), errors
+
+
+def test_a_program_that_ends_by_an_exception_keeps_nobody_waiting(extension: None) -> None:
+    (first, _, told), (second, _, raised) = ended("env", "raise")
+    assert first == second == 1 and "ZeroDivisionError: rank 1 divides" in raised
+    assert "all_reduce, call 1 of rank 0 of 2" in told and "(rank 1)" in told, told
 
 
 def test_ranks_that_do_not_come_are_named(extension: None, tmp_path: pathlib.Path) -> None:
