@@ -1,0 +1,138 @@
+"""How the ranks of a process group become a group of a coordinator: they meet in the store of torch.distributed."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch.distributed import distributed_c10d
+
+from ..client import Client
+from ..deadline import Deadline
+from ..errors import ChorusError, NoAnswer
+from . import build
+from .session import Guest, Session
+
+ASK_S = 2.0  # what a request may take, also when less is left
+
+
+def create(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
+    """Makes the process group of this rank: what torch.distributed calls for the backend "chorus".
+
+    Parameters
+    ----------
+    store : torch.distributed.Store
+        Of this process group alone.
+    rank, size : int
+        Of this process in the group, 0 to ``size - 1``; the number of ranks.
+    timeout : timedelta
+        Within which all ranks have to come, and what each call may take.
+
+    Raises
+    ------
+    NoAnswer
+        Ranks have not come within `timeout`; ``ranks`` names them.
+    ChorusError
+        Another rank has failed, or no coordinator can be reached or started.
+    """
+    extension = build.load()
+    meeting = Meeting(store, rank, size, Deadline(timeout.total_seconds()))
+    shared = _session_of_default(extension)
+    member: Session | Guest = Guest(shared) if shared else Session(meeting.start, rank)
+    try:
+        name = meeting.make_group(member.session)
+        member.join(name, _left(meeting.deadline))
+        with member.session.worker._running.handle as worker:
+            return extension.make(store, rank, size, timeout.total_seconds(), worker, name, member)
+    except BaseException:
+        member.abandon()
+        raise
+
+
+class Meeting:
+    """The ranks of one process group, by what they write to its store.
+
+    Parameters
+    ----------
+    store : torch.distributed.Store
+        Of the process group.
+    rank, size : int
+        Of this process; the number of ranks.
+    deadline : Deadline
+        Of all that is waited for.
+    """
+
+    def __init__(self, store: Any, rank: int, size: int, deadline: Deadline) -> None:
+        self.rank, self.size, self.deadline = rank, size, deadline
+        self._store = store
+
+    def start(self, begin: Callable[[], Mapping[str, str]]) -> dict[str, str]:
+        """Returns what `begin` returned on rank 0."""
+        if self.rank == 0:
+            self._tell("start", begin)
+        return self._told("start", "rank 0")
+
+    def make_group(self, session: Session) -> str:
+        """Makes a group of the workers of all ranks, in the order of ranks; returns its name."""
+        self._tell(f"worker/{self.rank}", lambda: {"id": session.worker.id})
+        if self.rank == 0:
+            self._tell("group", lambda: {"name": self._make(session.url)})
+        return self._told("group", "the group of rank 0")["name"]
+
+    def _make(self, url: str) -> str:
+        missing = [rank for rank in range(self.size) if not self._appears(f"worker/{rank}")]
+        if missing:
+            listed = f"rank {missing[0]} has" if len(missing) == 1 else f"ranks {', '.join(map(str, missing))} have"
+            raise NoAnswer(f"{listed} not come within {self.deadline.seconds:g} s", ranks=missing)
+        ids = [self._told(f"worker/{rank}", f"rank {rank}")["id"] for rank in range(self.size)]
+        name = f"torch-{uuid.uuid4().hex[:12]}"
+        with Client(url) as client:
+            client.wait_for_workers(ids, timeout=_left(self.deadline))
+            client.create_group(name, ids, order="listed", on_failure="fail", timeout=max(ASK_S, _left(self.deadline)))
+        return name
+
+    def _tell(self, key: str, what: Callable[[], Mapping[str, str]]) -> None:
+        """Writes what `what` returns for the others, or why it could not."""
+        try:
+            told = dict(what())
+        except Exception as error:
+            self._store.set(f"chorus/{key}", json.dumps({"error": f"{type(error).__name__}: {error}"}))
+            raise
+        self._store.set(f"chorus/{key}", json.dumps(told))
+
+    def _told(self, key: str, what: str) -> dict[str, str]:
+        if not self._appears(key):
+            raise NoAnswer(f"rank {self.rank} has waited {self.deadline.seconds:g} s for {what}", ranks=[0])
+        told: dict[str, str] = json.loads(self._store.get(f"chorus/{key}"))
+        if "error" in told:
+            raise ChorusError(f"{what} failed: {told['error']}")
+        return told
+
+    def _appears(self, key: str) -> bool:
+        left = min(max(0.01, self.deadline.within(86_400)), 86_400)
+        try:
+            self._store.wait([f"chorus/{key}"], timedelta(seconds=left))
+        except (RuntimeError, LookupError, TimeoutError):
+            return False
+        return True
+
+
+def _session_of_default(extension: Any) -> Session | None:
+    if not distributed_c10d.is_initialized():
+        return None
+    group = distributed_c10d._get_default_group()
+    if hasattr(group, "_get_backend"):  # PyTorch 2: a process group has a backend for each device
+        try:
+            group = group._get_backend(torch.device("cpu"))
+        except RuntimeError:
+            return None
+    member = extension.member_of(group)
+    return None if member is None else member.session
+
+
+def _left(deadline: Deadline) -> float:
+    return max(0.001, deadline.within(86_400))

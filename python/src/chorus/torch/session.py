@@ -1,0 +1,151 @@
+"""What a process has behind its process groups: a worker, and on rank 0 perhaps a coordinator of its own."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import socket
+import sys
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..client import Client
+from ..deadline import Deadline, pause
+from ..errors import ChorusError
+from ..native.group import Group
+from ..native.worker import Worker
+from ..programs import LocalCoordinator
+
+_LEAVE_S = 2.0  # how long others may take to leave, once all have met
+_POLL_S = 0.005
+
+# Options of `chorus.Worker`, by the variables that chorus-worker reads as well.
+_TEXTS = {
+    "CHORUS_HOST": "host",
+    "CHORUS_ADVERTISE": "advertise",
+    "CHORUS_LINK_CHECKSUM": "link_checksum",
+    "CHORUS_LOG_LEVEL": "log_level",
+    "CHORUS_AUTH_TOKENS": "auth_tokens",
+    "CHORUS_AUDIT_LOG": "audit_log",
+    "CHORUS_TLS_CERT": "tls_certificate",
+    "CHORUS_TLS_KEY": "tls_key",
+    "CHORUS_TLS_CA": "tls_authorities",
+}
+_FLAGS = {
+    "CHORUS_INSECURE_NO_AUTH": "insecure_no_auth",
+    "CHORUS_TLS_REQUIRE_CLIENT_CERT": "tls_requires_client_certificate",
+}
+
+
+class Session:
+    """The worker of this process, which ends with the process group that it was started for.
+
+    That is the default process group, or one of this backend where the default is of another.
+
+    Parameters
+    ----------
+    agree : callable
+        Returns on every rank what the function that it is handed returns on rank 0.
+    rank : int
+        Of this process in the process group.
+    """
+
+    def __init__(self, agree: Callable[[Callable[[], Mapping[str, str]]], Mapping[str, str]], rank: int) -> None:
+        self._coordinator: LocalCoordinator | None = None
+        self._group: Group | None = None
+        self._process, self._timeout_s, self._ended = os.getpid(), 0.0, False
+        try:
+            told = agree(self._begin)
+            self.url = told["url"]
+            if told["host"] not in ("", socket.gethostname()):
+                raise ChorusError(
+                    f"rank {rank} is on host {socket.gethostname()!r}, and the coordinator that rank 0 has started "
+                    f"listens on 127.0.0.1 of host {told['host']!r}: set CHORUS_COORDINATOR, CHORUS_HOST and "
+                    "CHORUS_ADVERTISE for ranks on several hosts"
+                )
+            self.worker = Worker(self.url, f"{told['job']}.{rank}", interruptible=False, **worker_options())
+        except BaseException:
+            self._close_coordinator()
+            raise
+        atexit.register(self.end)
+
+    @property
+    def session(self) -> Session:
+        return self
+
+    def _begin(self) -> Mapping[str, str]:
+        """On rank 0: says where the coordinator is, and on which host alone it is reached."""
+        job = f"torch-{uuid.uuid4().hex[:12]}"
+        if named := os.environ.get("CHORUS_COORDINATOR"):
+            return {"url": named, "host": "", "job": job}
+        self._coordinator = LocalCoordinator()
+        return {"url": self._coordinator.url, "host": socket.gethostname(), "job": job}
+
+    def join(self, group: str, timeout: float) -> None:
+        """Waits for the group; its members meet when they end, at most as long as this may take."""
+        self._group, self._timeout_s = self.worker.join(group, timeout), timeout
+
+    def end(self) -> None:
+        """Waits until the other ranks end as well, and ends the worker: a slower rank would lose this one otherwise.
+
+        A group that has failed waits for nothing, nor does a program that ends by an exception.
+        """
+        if self._ended or os.getpid() != self._process:
+            return
+        have_met = False
+        if self._group is not None and getattr(sys, "last_value", None) is None:
+            with contextlib.suppress(ChorusError):
+                self._group.barrier(timeout=self._timeout_s)
+                have_met = True
+        self.worker.close()
+        if have_met and self._coordinator is not None:
+            self._wait_for_others()
+        self.abandon()
+
+    def _wait_for_others(self) -> None:
+        """Waits until no worker is left at the coordinator of this process, which they tell that they leave."""
+        deadline = Deadline(_LEAVE_S)
+        with contextlib.suppress(ChorusError), Client(self.url, timeout=_LEAVE_S) as client:
+            while any(worker.state == "ready" for worker in client.workers()) and not deadline.passed():
+                pause(_POLL_S)
+
+    def abandon(self) -> None:
+        """Ends the worker at once."""
+        self._ended = True
+        atexit.unregister(self.end)
+        self.worker.close()
+        self._close_coordinator()
+
+    def _close_coordinator(self) -> None:
+        if self._coordinator is not None:
+            self._coordinator.close()
+
+
+class Guest:
+    """A process group that uses the worker of the default process group, and leaves it as it is."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def join(self, group: str, timeout: float) -> None:
+        """Does nothing: no members meet when this process group ends."""
+
+    def end(self) -> None:
+        """Does nothing."""
+
+    def abandon(self) -> None:
+        """Does nothing."""
+
+
+def worker_options() -> dict[str, Any]:
+    """Returns the options of `chorus.Worker` that the environment says."""
+    found: dict[str, Any] = {option: os.environ[name] for name, option in _TEXTS.items() if os.environ.get(name)}
+    found |= {option: True for name, option in _FLAGS.items() if os.environ.get(name) in ("1", "true")}
+    if os.environ.get("CHORUS_SHM") == "off":
+        found["private_memory"] = True
+    if locality := os.environ.get("CHORUS_LOCALITY"):
+        parts = dict(part.partition("=")[::2] for part in locality.split(","))
+        found |= {"locality_host" if name == "host" else name: value for name, value in parts.items()}
+    return found

@@ -1,0 +1,142 @@
+// Memory of tensors as calls of the library take it. A tensor that is contiguous is used where it lies; others, and
+// lists that do not lie one after the other, are copied in the call's turn.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "elements.hpp"
+
+namespace chorus::process_group {
+
+// Throws ValueError for a tensor that is in no memory of the CPU, or has no dense elements.
+inline void check_dense(at::Tensor const& tensor, char const* call) {
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "chorus: ", call, ": a tensor of layout ", tensor.layout(),
+                    ", expected torch.strided");
+  TORCH_CHECK_VALUE(tensor.device().is_cpu(), "chorus: ", call, ": a tensor on ", tensor.device(),
+                    ", expected the CPU: pass tensor.cpu()");
+}
+
+inline bool is_plain(at::Tensor const& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
+// A copy of the tensor's values in memory of its own.
+inline at::Tensor plain_copy(at::Tensor const& tensor) {
+  return at::empty(tensor.sizes(), tensor.options().memory_format(at::MemoryFormat::Contiguous)).copy_(tensor);
+}
+
+inline chorus_const_tensor_t to_read(at::Tensor const& memory) {
+  auto const element = element_of(memory.scalar_type());
+  return {memory.data_ptr(), static_cast<std::uint64_t>(memory.numel() * element.count), element.dtype, 0};
+}
+
+inline chorus_tensor_t to_write(at::Tensor const& memory) {
+  auto const element = element_of(memory.scalar_type());
+  return {memory.data_ptr(), static_cast<std::uint64_t>(memory.numel() * element.count), element.dtype, 0};
+}
+
+// A tensor that a call reads.
+class Read {
+ public:
+  explicit Read(at::Tensor const& tensor)
+      : memory_(is_plain(tensor) ? tensor : plain_copy(tensor)), view_(to_read(memory_)) {}
+  [[nodiscard]] chorus_const_tensor_t const* view() const { return &view_; }
+
+ private:
+  at::Tensor memory_;
+  chorus_const_tensor_t view_;
+};
+
+// A tensor that a call writes to, and reads where it is in place.
+class Written {
+ public:
+  Written(at::Tensor tensor, bool in_place)
+      : tensor_(std::move(tensor)),
+        memory_(is_plain(tensor_) ? tensor_
+                : in_place        ? plain_copy(tensor_)
+                                  : at::empty(tensor_.sizes(), tensor_.options())),
+        view_(to_write(memory_)) {}
+  [[nodiscard]] chorus_tensor_t const* view() const { return &view_; }
+  [[nodiscard]] at::Tensor& memory() { return memory_; }
+  // After the call.
+  void finish() {
+    if (!memory_.is_same(tensor_)) tensor_.copy_(memory_);
+  }
+
+ private:
+  at::Tensor tensor_, memory_;
+  chorus_tensor_t view_;
+};
+
+using Tensors = std::vector<at::Tensor>;
+
+// Elements of a list of tensors as the library counts them, tensor by tensor.
+inline std::vector<std::uint64_t> counts_of(Tensors const& tensors) {
+  std::vector<std::uint64_t> counts;
+  for (auto const& tensor : tensors) counts.push_back(to_read(tensor).elements);
+  return counts;
+}
+
+inline bool all_equal(std::vector<std::uint64_t> const& counts) {
+  for (auto const count : counts)
+    if (count != counts.front()) return false;
+  return true;
+}
+
+// A list of tensors of one dtype as one whole: where they lie if that is one after the other, else in a copy.
+class Whole {
+ public:
+  explicit Whole(Tensors tensors) : tensors_(std::move(tensors)) {
+    std::int64_t elements = 0;
+    for (auto const& tensor : tensors_) elements += tensor.numel();
+    if (!lie_in_a_row()) memory_ = at::empty({elements}, tensors_.front().options());
+    auto const element = element_of(tensors_.front().scalar_type());
+    auto* const data = memory_.defined() ? memory_.data_ptr() : tensors_.front().data_ptr();
+    written_ = {data, static_cast<std::uint64_t>(elements * element.count), element.dtype, 0};
+    read_ = {data, written_.elements, written_.dtype, 0};
+  }
+  Whole(Whole const&) = delete;
+  Whole& operator=(Whole const&) = delete;
+
+  // Before a call that reads.
+  void collect() {
+    if (!memory_.defined()) return;
+    std::int64_t begin = 0;
+    for (auto const& tensor : tensors_) {
+      memory_.narrow(0, begin, tensor.numel()).view(tensor.sizes()).copy_(tensor);
+      begin += tensor.numel();
+    }
+  }
+  // After a call that has written.
+  void distribute() {
+    if (!memory_.defined()) return;
+    std::int64_t begin = 0;
+    for (auto& tensor : tensors_) {
+      tensor.copy_(memory_.narrow(0, begin, tensor.numel()).view(tensor.sizes()));
+      begin += tensor.numel();
+    }
+  }
+  [[nodiscard]] chorus_const_tensor_t const* to_read() const { return &read_; }
+  [[nodiscard]] chorus_tensor_t const* to_write() const { return &written_; }
+
+ private:
+  [[nodiscard]] bool lie_in_a_row() const {
+    auto const* next = static_cast<char const*>(tensors_.front().data_ptr());
+    for (auto const& tensor : tensors_) {
+      if (!is_plain(tensor) || tensor.data_ptr() != next) return false;
+      next += tensor.nbytes();
+    }
+    return true;
+  }
+
+  Tensors tensors_;
+  at::Tensor memory_;  // undefined: the tensors lie in a row
+  chorus_tensor_t written_{};
+  chorus_const_tensor_t read_{};
+};
+
+}  // namespace chorus::process_group

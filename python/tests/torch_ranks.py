@@ -1,0 +1,79 @@
+"""Processes that are ranks of torch.distributed, for stories of the backend "chorus"."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from typing import Any
+
+TIMEOUT_S = 30.0  # of process groups
+PATIENCE_S = 60.0
+
+
+class Failed(Exception):
+    """A rank's function raised; the text has where."""
+
+
+def run(size: int, story: Callable[..., Any], folder: str, *args: Any, ends: bool = True) -> list[Any]:
+    """Calls ``story(rank, size, *args)`` on so many ranks, and returns their results; None for a rank that was killed.
+
+    The ranks find each other by a file in `folder`. With `ends` each destroys its process groups at the end.
+    """
+    context = multiprocessing.get_context("spawn")
+    pipes: list[Connection] = []
+    processes = []
+    for rank in range(size):
+        mine, theirs = context.Pipe()
+        pipes.append(mine)
+        processes.append(context.Process(target=_main, args=(theirs, rank, size, story, folder, args, ends)))
+        with theirs:
+            processes[-1].start()
+    try:
+        results = [_result(pipe) for pipe in pipes]
+        for process in processes:
+            process.join(PATIENCE_S)
+        assert all(process.exitcode is not None for process in processes), "ranks have not ended"
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+    for result in results:
+        if isinstance(result, Failed):
+            raise result
+    return results
+
+
+def _result(pipe: Connection) -> Any:
+    if not pipe.poll(PATIENCE_S):
+        return Failed(f"no result within {PATIENCE_S:g} s")
+    try:
+        return pipe.recv()
+    except EOFError:
+        return None
+
+
+def _main(
+    pipe: Connection, rank: int, size: int, story: Callable[..., Any], folder: str, args: tuple[Any, ...], ends: bool
+) -> None:
+    import torch
+    import torch.distributed as dist
+
+    import chorus.torch  # noqa: F401
+
+    torch.set_num_threads(1)
+    os.environ.pop("CHORUS_COORDINATOR", None)
+    try:
+        timeout = timedelta(seconds=TIMEOUT_S)
+        dist.init_process_group(
+            "chorus", init_method=f"file://{folder}/ranks", rank=rank, world_size=size, timeout=timeout
+        )
+        result = story(rank, size, *args)
+        if ends:
+            dist.destroy_process_group()
+        pipe.send(result)
+    except BaseException as error:
+        pipe.send(Failed(f"rank {rank}: {type(error).__name__}: {error}\n{traceback.format_exc()}"))

@@ -1,0 +1,79 @@
+"""PyTorch's own tests of torch.distributed, with the backend that BACKEND names: ``run`` calls this.
+
+The suite starts WORLD_SIZE processes for each test, which import this file again.
+"""
+
+import dataclasses
+import os
+import pathlib
+import sys
+import types
+import unittest
+
+BACKEND = os.environ["BACKEND"]
+
+
+def disabled() -> dict[str, str]:
+    """Returns the reason for each test that is left out with the backend "chorus"."""
+    lines = (pathlib.Path(__file__).parent / "disabled.txt").read_text().splitlines()
+    pairs = (line.partition(" ")[::2] for line in lines if line and not line.startswith("#"))
+    return {name: reason.strip() for name, reason in pairs}
+
+
+def stand_in_for_expecttest() -> None:
+    """Debian has no expecttest, of which the suite uses one assertion."""
+
+    class TestCase(unittest.TestCase):
+        def assertExpectedInline(self, actual: str, expected: str, skip: int = 0) -> None:
+            self.assertEqual(actual, expected)
+
+    module = types.ModuleType("expecttest")
+    module.TestCase, module.ACCEPT = TestCase, False  # type: ignore[attr-defined]
+    sys.modules["expecttest"] = module
+
+
+def allow_mutable_defaults() -> None:
+    """Python 3.11 refuses dataclasses of torch.distributed._shard whose defaults have no hash."""
+    original = dataclasses._get_field  # type: ignore[attr-defined]
+
+    def get_field(cls: type, name: str, kind: object, *rest: object) -> object:
+        given = getattr(cls, name, None)
+        default = given.default if isinstance(given, dataclasses.Field) else given
+        if type(default).__hash__ is None and type(default).__module__.startswith("torch."):
+            setattr(cls, name, dataclasses.field(default_factory=lambda: default))
+        return original(cls, name, kind, *rest)
+
+    dataclasses._get_field = get_field  # type: ignore[attr-defined]
+
+
+stand_in_for_expecttest()
+allow_mutable_defaults()
+
+from torch.testing._internal.common_distributed import DistTestCases  # noqa: E402
+
+if BACKEND == "chorus":
+    import chorus.torch  # noqa: F401
+
+    for feature in ("plugin", "ddp", "subgroup"):
+        DistTestCases.backend_feature[feature].add(BACKEND)
+
+from torch.testing._internal.distributed import distributed_test  # noqa: E402
+
+if BACKEND == "chorus":
+    distributed_test.PROFILING_SUPPORTED_BACKENDS.append(BACKEND)
+
+
+class Suite(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
+    def setUp(self) -> None:
+        super().setUp()
+        self._spawn_processes()
+        distributed_test.torch.backends.cudnn.flags(enabled=True, allow_tf32=False).__enter__()
+
+
+if BACKEND == "chorus":
+    for name, reason in disabled().items():
+        assert hasattr(Suite, name), f"disabled.txt: the suite of this PyTorch has no {name}"
+        setattr(Suite, name, unittest.skip(f"disabled.txt: {reason}")(getattr(Suite, name)))
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
