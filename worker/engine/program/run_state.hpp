@@ -14,9 +14,9 @@ namespace chorus::engine {
 struct RunState {
   std::uint64_t run = 0;
   std::uint32_t epoch = 0;
-  std::uint64_t segment_bytes = 0;  // a multiple of the element size
-  std::uint32_t window = 0;         // data frames of a channel that are handed to a link and not yet sent
-  std::uint64_t eager_bytes = 0;    // limit of the eager messages of a channel
+  std::uint64_t segment_bytes = 0;          // a multiple of the element size
+  std::uint32_t window = 0;                 // data frames of a channel that are handed to a link and not yet sent
+  std::uint64_t eager_bytes = 0;            // limit of the eager messages of a channel
   std::optional<links::Envelope> envelope;  // of a message between two members
   plan::Program const& program;
   std::size_t element_bytes = 1;
