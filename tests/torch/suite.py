@@ -11,13 +11,15 @@ import types
 import unittest
 
 BACKEND = os.environ["BACKEND"]
+AS_GLOO = "CHORUS_AS_GLOO" in os.environ  # tests that ask for Gloo by name get the backend "chorus" for it
 
 
 def disabled() -> dict[str, str]:
-    """Returns the reason for each test that is left out with the backend "chorus"."""
+    """Returns the reason for each test that is left out, by disabled.txt."""
     lines = (pathlib.Path(__file__).parent / "disabled.txt").read_text().splitlines()
-    pairs = (line.partition(" ")[::2] for line in lines if line and not line.startswith("#"))
-    return {name: reason.strip() for name, reason in pairs}
+    pairs = [line.partition(" ")[::2] for line in lines if line and not line.startswith("#")]
+    masked = "as-gloo:"
+    return {name.removeprefix(masked): why for name, why in pairs if AS_GLOO or not name.startswith(masked)}
 
 
 def stand_in_for_expecttest() -> None:
@@ -57,8 +59,19 @@ if BACKEND == "chorus":
     for feature in ("plugin", "ddp", "subgroup"):
         DistTestCases.backend_feature[feature].add(BACKEND)
 
+if AS_GLOO:
+    import chorus.torch  # noqa: F811
+    from torch.distributed import distributed_c10d
+
+    def create_for_gloo(store: object, rank: int, size: int, timeout: object) -> object:
+        return chorus.torch.create(store, rank, size, timeout)
+
+    distributed_c10d.ProcessGroupGloo = create_for_gloo
+
 from torch.testing._internal.distributed import distributed_test  # noqa: E402
 
+if AS_GLOO:
+    distributed_test.PROFILING_SUPPORTED_BACKENDS.remove(BACKEND)  # its events have the backend's own name
 if BACKEND == "chorus":
     distributed_test.PROFILING_SUPPORTED_BACKENDS.append(BACKEND)
 
@@ -70,7 +83,7 @@ class Suite(distributed_test.TestDistBackend, distributed_test.DistributedTest._
         distributed_test.torch.backends.cudnn.flags(enabled=True, allow_tf32=False).__enter__()
 
 
-if BACKEND == "chorus":
+if BACKEND == "chorus" or AS_GLOO:
     for name, reason in disabled().items():
         assert hasattr(Suite, name), f"disabled.txt: the suite of this PyTorch has no {name}"
         setattr(Suite, name, unittest.skip(f"disabled.txt: {reason}")(getattr(Suite, name)))

@@ -29,6 +29,7 @@ class Failure {
     std::string text = call + ": " + chorus_status_name(status);
     if (std::string const why = chorus_error_text(error_); !why.empty()) text += ": " + why;
     text += ranks();
+    if (status == CHORUS_DEADLINE_EXCEEDED) text += "; the timeout is that of the process group, or of the call";
     if (status == CHORUS_BAD_ARGUMENT) throw std::invalid_argument(text);
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 1)
     C10_THROW_ERROR(DistBackendError, text);

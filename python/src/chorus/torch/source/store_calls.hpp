@@ -51,7 +51,7 @@ class MonitoredBarrier {
   void pass(std::chrono::milliseconds timeout, bool names_all) {
     auto const deadline = std::chrono::steady_clock::now() + timeout;
     auto const prefix = "monitored_barrier/" + std::to_string(number_++) + "/";
-    auto const within = " failed to pass monitored_barrier in " + std::to_string(timeout.count()) + " ms";
+    auto const within = " failed to pass monitoredBarrier in " + std::to_string(timeout.count()) + " ms";
     std::string failure;
     if (rank_ == 0) {
       if (auto const missing = gather(prefix, deadline, names_all); !missing.empty())
@@ -63,8 +63,7 @@ class MonitoredBarrier {
       failure = told ? to_text(store_->get(prefix + "result")) : "Rank 0" + within;
     }
     if (!failure.empty())
-      throw std::runtime_error("chorus: rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " +
-                               failure);
+      throw std::runtime_error("chorus: Rank " + std::to_string(rank_) + " timed out in monitoredBarrier: " + failure);
   }
 
  private:
