@@ -154,7 +154,7 @@ TEST_CASE("a receive that is too small tells both members, and ends the epoch") 
         told(received.error());
         MUST(few == Numbers(3, 7));
       }
-      MUST(group.culprits() == std::vector<std::uint32_t>{0, 1});
+      MUST((group.culprits() == std::vector<std::uint32_t>{0, 1}));
       MUST(group.barrier().has_error());
     });
   }
