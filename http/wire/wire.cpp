@@ -8,10 +8,15 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/query.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
 #include <cstring>
 
 #include "base/ascii.hpp"
@@ -26,9 +31,52 @@ constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 // bytes, and other work of the thread waits.
 constexpr std::size_t bytes_at_once = 256 << 10;
 
+// The connections of a thread send large bodies in turns: one call of the system for each turn of the loop, so that
+// other work waits for one of them, and not for one of each connection.
+class LargeWrites : public asio::execution_context::service {
+ public:
+  using key_type = LargeWrites;
+  static inline asio::execution_context::id id;
+  explicit LargeWrites(asio::execution_context& context) : service(context) {}
+
+  bool begin(asio::any_io_executor const& executor) {
+    if (has_begun_) return false;
+    has_begun_ = true;
+    asio::post(executor, [this] { has_begun_ = false; });  // runs after the loop has looked for other work
+    return true;
+  }
+
+ private:
+  void shutdown() override {}
+  bool has_begun_ = false;  // in this turn of the loop
+};
+
+asio::awaitable<void> wait_for_turn(asio::any_io_executor executor, std::size_t bytes) {
+  constexpr std::size_t large_bytes = 64 << 10;
+  if (bytes < large_bytes) co_return;
+  auto& writes = asio::use_service<LargeWrites>(asio::query(executor, asio::execution::context));
+  while (!writes.begin(executor)) co_await asio::post(executor, asio::use_awaitable);
+}
+
 template <class Byte>
 std::span<Byte> at_once(std::span<Byte> bytes) {
   return bytes.first(std::min(bytes.size(), bytes_at_once));
+}
+
+struct Sent {
+  boost::system::error_code error;  // would_block: nothing could be sent without waiting
+  std::size_t bytes = 0;
+};
+
+Sent send_now(asio::ip::tcp::socket& socket, std::string_view head, std::span<std::byte const> body) {
+  std::array parts{iovec{const_cast<char*>(head.data()), head.size()},
+                   iovec{const_cast<std::byte*>(body.data()), body.size()}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  auto const sent = ::sendmsg(socket.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0) return {{errno, boost::system::system_category()}, 0};
+  return {{}, static_cast<std::size_t>(sent)};
 }
 
 }  // namespace
@@ -118,10 +166,11 @@ asio::awaitable<Wire::Moved> Wire::write(std::string_view head, std::span<std::b
   std::size_t sent = 0;
   while (!head.empty() || !body.empty()) {
     auto const some = at_once(body);
-    std::array const both{asio::const_buffer(head.data(), head.size()), asio::const_buffer(some.data(), some.size())};
+    co_await wait_for_turn(socket_.get_executor(), some.size());
     if (expired_) co_return Moved{sent, HttpErrc::timed_out};
     begin_waiting();
-    auto const [error, bytes] = co_await socket_.async_write_some(both, tuple_awaitable);
+    auto [error, bytes] = send_now(socket_, head, some);
+    if (error == asio::error::would_block) error = co_await wait_for(TlsStream::Wait::to_write);
     sent += bytes;
     if (auto const moved = end_waiting(error, bytes); moved.error) co_return Moved{sent, moved.error};
     auto const of_head = std::min(bytes, head.size());
@@ -133,15 +182,7 @@ asio::awaitable<Wire::Moved> Wire::write(std::string_view head, std::span<std::b
 
 std::size_t Wire::write_now(std::string_view head, std::span<std::byte const> body) {
   if (tls_ || expired_) return 0;
-  body = at_once(body);
-  std::array parts{iovec{const_cast<char*>(head.data()), head.size()},
-                   iovec{const_cast<std::byte*>(body.data()), body.size()}};
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = parts.size();
-  // The next write meets the same error.
-  auto const sent = ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-  return sent < 0 ? 0 : static_cast<std::size_t>(sent);
+  return send_now(socket_, head, at_once(body)).bytes;  // the next write meets the same error
 }
 
 asio::awaitable<Wire::Moved> Wire::secure(std::unique_ptr<TlsStream> stream) {
@@ -183,8 +224,10 @@ asio::awaitable<Wire::Moved> Wire::write_tls(std::array<std::span<std::byte cons
   std::size_t sent = 0;
   for (bool is_flushed = false; !is_flushed;) {
     if (expired_) co_return Moved{sent, HttpErrc::timed_out};
+    auto const some = at_once(pieces[1]);
+    co_await wait_for_turn(socket_.get_executor(), some.size());
     begin_waiting();
-    auto const moved = tls_->write(std::array{pieces[0], at_once(pieces[1])});
+    auto const moved = tls_->write(std::array{pieces[0], some});
     auto error = moved.error;
     if (moved.wait != TlsStream::Wait::nothing) error = co_await wait_for(moved.wait);
     sent += moved.bytes;
