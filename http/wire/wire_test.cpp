@@ -2,14 +2,16 @@
 
 #include <doctest/doctest.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include "base/runtime/task_group.hpp"
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
@@ -61,7 +63,8 @@ TEST_CASE("the connections of a thread send large bodies in turns, so that other
     });
   Turns turns{io};
   std::size_t pending = connections;
-  for (auto const& wire : wires) asio::co_spawn(io, send(*wire, body, pending, turns), asio::detached);
+  chorus::http::TaskGroup tasks(io.get_executor());
+  for (auto const& wire : wires) tasks.spawn("send", send(*wire, body, pending, turns));
   turns();
   io.run();
   for (auto& reader : readers) reader.join();
