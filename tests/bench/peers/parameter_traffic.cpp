@@ -1,9 +1,11 @@
 // One client for every server of values: the same loop, the same system calls, and only the bytes of the request
 // differ. Chorus is spoken to over HTTP, Redis in its protocol; "raw" is a socket with nothing behind it, served by a
-// child, and "added_after" and "added_while" one that adds what is pushed (bare_server.hpp).
+// child, and "added_after" and "added_while" one that adds what is pushed (bare_server.hpp). "passed_whole" and
+// "passed_by_owner" pass a half of the rows on to another child (bare_gateway.hpp).
 //
 //   parameter_traffic chorus|redis|raw|added_after|added_while PORT pull|push|put BYTES CONNECTIONS SECONDS
 //   FIRST_SEQUENCE
+//   parameter_traffic chorus|passed_whole|passed_by_owner PORT rows ROWS CONNECTIONS SECONDS FIRST_SEQUENCE
 //
 // Prints {"requests":N,"seconds":S,"median_us":M}. One thread; a connection has one request under way.
 #include <arpa/inet.h>
@@ -21,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bare_gateway.hpp"
 #include "bare_server.hpp"
 
 namespace {
@@ -42,6 +45,7 @@ struct Server {
   std::string kind, what;
   std::size_t bytes;
   std::uint64_t sequence;
+  std::size_t rows = 0;
 
   [[nodiscard]] bool brings() const { return what != "pull"; }
   [[nodiscard]] bool is_bare() const { return kind != "chorus" && kind != "redis"; }
@@ -55,9 +59,13 @@ struct Server {
     if (kind == "redis")
       return brings() ? "*3\r\n$3\r\nSET\r\n$1\r\nw\r\n$" + size + "\r\n" : "*2\r\n$3\r\nGET\r\n$1\r\nw\r\n";
     if (!brings()) return "GET /v1/parameters/w/value HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    return (what == "put" ? "PUT /v1/parameters/w/value" : "POST /v1/parameters/w/gradient") +
-           std::string(" HTTP/1.1\r\nHost: localhost\r\nContent-Length: ") + size + "\r\nChorus-Client: c" +
-           std::to_string(connection) + "\r\nChorus-Sequence: " + std::to_string(sequence++) + "\r\n\r\n";
+    auto const line = what == "put"    ? "PUT /v1/parameters/w/value"
+                      : what == "rows" ? "POST /v1/parameters/w/rows/gradient"
+                                       : "POST /v1/parameters/w/gradient";
+    auto const number_of_rows = what == "rows" ? "Chorus-Rows: " + std::to_string(rows) + "\r\n" : std::string();
+    return line + std::string(" HTTP/1.1\r\nHost: localhost\r\nContent-Length: ") + size + "\r\n" + number_of_rows +
+           "Chorus-Client: c" + std::to_string(connection) + "\r\nChorus-Sequence: " + std::to_string(sequence++) +
+           "\r\n\r\n";
   }
   [[nodiscard]] std::string_view tail() const { return kind == "redis" && brings() ? "\r\n" : ""; }
 
@@ -90,6 +98,31 @@ void receive_answer(int handle, Server const& server, std::vector<char>& memory)
   }
 }
 
+// A gateway behind the listener, which owns a half of the rows, and the owner of the others.
+std::vector<pid_t> start_owners(int listener, Server const& server) {
+  auto const meeting = new_socket();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ::bind(meeting, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  ::listen(meeting, 1);
+  ::getsockname(meeting, reinterpret_cast<sockaddr*>(&address), &size);
+  auto const to_owner = connect_to(ntohs(address.sin_port));
+  auto const at_owner = ::accept(meeting, nullptr, nullptr);
+  if (at_owner < 0) give_up("accept");
+  std::vector<pid_t> children{::fork()};
+  if (children.back() == 0) {
+    ::close(to_owner);
+    bare::own_rows(at_owner, server.rows - server.rows / 2);
+  }
+  children.push_back(::fork());
+  if (children.back() == 0)
+    bare::pass_rows_on(listener, to_owner, server.rows,
+                       server.kind == "passed_whole" ? bare::Passing::whole : bare::Passing::by_owner);
+  return children;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -98,7 +131,11 @@ int main(int argc, char** argv) {
   auto port = static_cast<std::uint16_t>(std::strtoul(argv[2], nullptr, 10));
   auto const connections = static_cast<int>(std::strtoul(argv[5], nullptr, 10));
   auto const seconds = std::strtod(argv[6], nullptr);
-  pid_t child = 0;
+  if (server.what == "rows") {
+    server.rows = server.bytes;
+    server.bytes = server.rows * bare::pushed_bytes_each;
+  }
+  std::vector<pid_t> children;
   if (server.is_bare()) {
     auto const listener = new_socket();
     sockaddr_in address{};
@@ -109,10 +146,14 @@ int main(int argc, char** argv) {
     ::listen(listener, 16);
     ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
     port = ntohs(address.sin_port);
-    child = ::fork();
-    if (child == 0) bare::serve(listener, server.bytes, server.work());
+    if (server.what == "rows")
+      children = start_owners(listener, server);
+    else if (children.push_back(::fork()); children.back() == 0)
+      bare::serve(listener, server.bytes, server.work());
   }
-  std::vector<char> const payload(server.brings() ? server.bytes : 0, 0);  // adding zeros keeps numbers numbers
+  // Adding zeros keeps numbers numbers.
+  auto const payload =
+      server.what == "rows" ? bare::rows_body(server.rows) : std::vector<char>(server.brings() ? server.bytes : 0, 0);
   std::vector<char> memory(server.bytes + 65536);
   std::vector<pollfd> sockets;
   std::vector<Clock::time_point> begun(static_cast<std::size_t>(connections));
@@ -152,5 +193,5 @@ int main(int argc, char** argv) {
                    durations.end());
   std::printf("{\"requests\":%zu,\"seconds\":%.6f,\"median_us\":%.2f,\"sequence\":%llu}\n", durations.size(), took,
               durations[durations.size() / 2], static_cast<unsigned long long>(server.sequence));
-  if (child > 0) ::kill(child, SIGKILL);
+  for (auto const child : children) ::kill(child, SIGKILL);
 }

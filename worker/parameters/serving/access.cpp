@@ -36,10 +36,6 @@ std::string timeout_query(http::TimePoint deadline) {
   return "&timeout_ms=" + std::to_string(std::max<milliseconds::rep>(left.count() - left.count() / 16, 0));
 }
 
-std::string constraints_query(Access::ReadConstraints const& constraints) {
-  return constraints.min_version ? "min_version=" + std::to_string(*constraints.min_version) + "&" : "";
-}
-
 // Problems that may go away: the shard has another owner, the owner is not ready, or the network changed the request.
 bool is_worth_repeating(ProblemCode code) {
   return code == ProblemCode::misdirected || code == ProblemCode::unknown_parameter ||
@@ -96,6 +92,24 @@ Access::Access(asio::any_io_executor executor, http::Client& client, http::Messa
 asio::awaitable<void> Access::stop() {
   tasks_.cancel();
   co_await tasks_.join();
+}
+
+std::string Access::ReadConstraints::query() const {
+  return min_version ? "min_version=" + std::to_string(*min_version) + "&" : "";
+}
+
+Access::Outcome Access::joined(std::vector<Outcome> const& of_shards) {
+  Outcome whole;
+  whole.version = UINT64_MAX;
+  whole.duplicate = true;
+  for (auto const& one : of_shards) {
+    whole.epoch = std::max(whole.epoch, one.epoch);
+    whole.version = std::min(whole.version, one.version);
+    whole.next_sequence = one.next_sequence;
+    whole.duplicate &= one.duplicate;
+    whole.tags.push_back(one.tags.front());
+  }
+  return whole;
 }
 
 asio::awaitable<http::Checked<Access::Outcome>> Access::ask_all(PlacementPtr placement, Make make,
@@ -212,7 +226,7 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::pull(PlacementPtr placem
     auto const first = std::max(begin, range.first), last = std::min(end, range.first + range.length);
     auto const is_empty = first >= last;
     http::Call call;
-    call.url = "/value?" + constraints_query(constraints);
+    call.url = "/value?" + constraints.query();
     if (constraints.clock) call.fields.set("Chorus-Clock", std::to_string(*constraints.clock));
     if (has_tags && !constraints.tags[owner.shard].empty())
       call.fields.set("If-None-Match", '"' + constraints.tags[owner.shard] + '"');
@@ -238,7 +252,7 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::look(PlacementPtr placem
   Make make = [constraints, reader = std::move(reader)](api::ParameterEndpoint const&) -> std::optional<http::Call> {
     http::Call call;
     call.method = http::Method::head;
-    call.url = "/value?" + constraints_query(constraints) + (reader.empty() ? "" : "hold=" + reader + "&");
+    call.url = "/value?" + constraints.query() + (reader.empty() ? "" : "hold=" + reader + "&");
     if (constraints.clock) call.fields.set("Chorus-Clock", std::to_string(*constraints.clock));
     return call;
   };
@@ -332,51 +346,6 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::push_compressed(Placemen
     call.payload = gradient->parts.at(owner.shard);
     auto const begin = owner.elements[0], count = owner.elements[1] - begin;
     if (!answer.bytes.empty()) call.destination = answer.bytes.subspan(begin * answer_size, count * answer_size);
-    return call;
-  };
-  co_return co_await ask_all(std::move(placement), std::move(make), deadline);
-}
-
-asio::awaitable<http::Checked<Access::Outcome>> Access::push_rows(PlacementPtr placement, Push push,
-                                                                  http::TimePoint deadline) {
-  auto const width = placement->row_elements;
-  auto const row_bytes = width * element_bytes(push.dtype);
-  std::span const numbers(reinterpret_cast<std::uint64_t const*>(push.data->data()), push.rows);
-  if (auto problem = co_await refuse(placement, push)) co_return std::move(*problem);
-  // Every shard gets every sequence number, even without a row, because it expects the numbers in order.
-  Make make = [push, numbers, width, row_bytes](api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
-    auto const part = part_of(numbers, {owner.elements[0] / width, owner.elements[1] / width});
-    http::Call call;
-    call.method = http::Method::post;
-    call.url = "/rows/gradient?";
-    write_push(push, call.fields);
-    call.fields.set("Chorus-Rows", std::to_string(part.count));
-    call.fields.set("Content-Type", "application/octet-stream");
-    call.payload = std::as_bytes(numbers.subspan(part.first, part.count));
-    call.payload_rest = gradient_of(push).bytes.subspan(part.first * row_bytes, part.count * row_bytes);
-    return call;
-  };
-  co_return co_await ask_all(std::move(placement), std::move(make), deadline);
-}
-
-asio::awaitable<http::Checked<Access::Outcome>> Access::pull_rows(PlacementPtr placement, ReadConstraints constraints,
-                                                                  std::shared_ptr<void const> numbers_owner,
-                                                                  std::span<std::uint64_t const> numbers, Room into,
-                                                                  http::TimePoint deadline) {
-  auto const width = placement->row_elements;
-  auto const row_bytes = width * element_bytes(placement->dtype);
-  Make make = [=, constraints = std::move(constraints), owner_of_numbers = std::move(numbers_owner)](
-                  api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
-    auto const part = part_of(numbers, {owner.elements[0] / width, owner.elements[1] / width});
-    if (part.count == 0) return std::nullopt;
-    http::Call call;
-    call.method = http::Method::post;
-    call.url = "/rows?" + constraints_query(constraints);
-    if (constraints.clock) call.fields.set("Chorus-Clock", std::to_string(*constraints.clock));
-    call.fields.set("Chorus-Rows", std::to_string(part.count));
-    call.fields.set("Content-Type", "application/octet-stream");
-    call.payload = std::as_bytes(numbers.subspan(part.first, part.count));
-    call.destination = into.bytes.subspan(part.first * row_bytes, part.count * row_bytes);
     return call;
   };
   co_return co_await ask_all(std::move(placement), std::move(make), deadline);

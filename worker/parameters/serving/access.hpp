@@ -54,11 +54,14 @@ class Access {
     bool unchanged = false;           // pull: no shard has changed; no bytes were received
     bool is_unconfirmed = false;      // pull: an owner may not own its shard any more; see ShardHost
   };
+  // Joins answers to a push, each of one shard and with its tag alone, in the order of the shards.
+  [[nodiscard]] static Outcome joined(std::vector<Outcome> const& of_shards);
   // Constraints for every owner.
   struct ReadConstraints {
     std::optional<std::uint64_t> min_version;
     std::optional<std::uint64_t> clock;
     std::vector<std::string> tags;  // the caller's tags of each shard: no bytes are sent if all are still the same
+    [[nodiscard]] std::string query() const;  // min_version, for a URL that goes on
   };
 
   // Pulls the bytes of `range`, of the whole parameter, into `into`, which has the same size. Problems: those of the
@@ -105,6 +108,9 @@ class Access {
 
   // Pushes rows. push.data, in the encoding of rows.hpp for the whole parameter, has been checked.
   boost::asio::awaitable<http::Checked<Outcome>> push_rows(PlacementPtr placement, Push push, http::TimePoint deadline);
+  // Pushes the rows of one shard: push.data has its rows alone, which have been checked.
+  boost::asio::awaitable<http::Checked<Outcome>> push_rows_of(PlacementPtr placement, std::uint32_t shard, Push push,
+                                                              http::TimePoint deadline);
   // Pulls rows. `numbers` have been checked and belong to numbers_owner. `into` has room for as many rows.
   boost::asio::awaitable<http::Checked<Outcome>> pull_rows(PlacementPtr placement, ReadConstraints constraints,
                                                            std::shared_ptr<void const> numbers_owner,

@@ -4,6 +4,11 @@
 
 namespace chorus::parameters {
 
+bool Placement::has_whole_rows() const {
+  auto const begins_with_row = [this](auto const& owner) { return owner.elements[0] % row_elements == 0; };
+  return row_elements > 0 && std::ranges::all_of(owners, begins_with_row);
+}
+
 http::Checked<PlacementPtr> Placement::from(api::Parameter parameter) {
   auto const broken = [&](std::string const& why) {
     return http::Problem(http::ProblemCode::internal, "the placement of " + parameter.name + " " + why);

@@ -18,6 +18,8 @@ struct Placement {
   std::vector<api::ParameterEndpoint> owners;  // by shard; their elements are in order and without gaps
 
   [[nodiscard]] std::uint64_t bytes() const { return elements * element_bytes(dtype); }
+  // False if a shard ends within a row.
+  [[nodiscard]] bool has_whole_rows() const;
   [[nodiscard]] static http::Checked<std::shared_ptr<Placement const>> from(api::Parameter parameter);
 };
 using PlacementPtr = std::shared_ptr<Placement const>;

@@ -1,6 +1,7 @@
 #include "worker/service/memory/prepared_memory.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "worker/service/requests/problems.hpp"
@@ -56,25 +57,42 @@ void ArrivingBlock::prepare_ahead() {
   }
 }
 
+awaitable<Checked<std::span<std::byte>>> ArrivingBlock::room(std::uint64_t offset, std::uint64_t bytes) {
+  for (;;) {
+    if (failure_) co_return to_problem(*failure_);
+    prepare_ahead();
+    if (offset < ready_ || bytes == 0)
+      co_return block_->bytes().subspan(offset, std::min({bytes, ready_ - offset, read_bytes_max}));
+    auto const status = co_await portions_.front().status->take();
+    if (!status) failure_ = status.error();
+    ready_ = portions_.front().end;
+    portions_.pop_front();
+  }
+}
+
 awaitable<Checked<std::size_t>> ArrivingBlock::read(http::Body& body, std::uint64_t offset, std::uint64_t bytes) {
   auto const end = offset + bytes;
   do {
-    if (failure_) co_return to_problem(*failure_);
-    prepare_ahead();
-    if (offset == ready_ && offset < end) {
-      auto const status = co_await portions_.front().status->take();
-      if (!status) failure_ = status.error();
-      ready_ = portions_.front().end;
-      portions_.pop_front();
-      continue;
-    }
-    auto const piece = block_->bytes().subspan(offset, std::min({end, ready_, offset + read_bytes_max}) - offset);
-    auto const read = co_await body.read_exactly(piece);
+    auto const piece = co_await room(offset, end - offset);
+    if (!piece) co_return piece.error();
+    auto const read = co_await body.read_exactly(*piece);
     if (!read) co_return read.error();
-    offset += piece.size();
+    offset += piece->size();
     read_ = std::max(read_, offset);
   } while (offset < end);
   co_return bytes;
+}
+
+awaitable<std::optional<http::Problem>> ArrivingBlock::copy(std::span<std::byte const> from, std::uint64_t offset) {
+  while (!from.empty()) {
+    auto const piece = co_await room(offset, from.size());
+    if (!piece) co_return piece.error();
+    std::memcpy(piece->data(), from.data(), piece->size());
+    from = from.subspan(piece->size());
+    offset += piece->size();
+    read_ = std::max(read_, offset);
+  }
+  co_return std::nullopt;
 }
 
 awaitable<Checked<std::shared_ptr<Block>>> receive_prepared(http::Body& body, std::uint64_t bytes, Pool& pool,

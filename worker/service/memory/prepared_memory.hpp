@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "http/message/message.hpp"
 #include "worker/service/requests/helper.hpp"
@@ -40,9 +41,13 @@ class ArrivingBlock {
   // Reads the body's next `bytes` into the block at `offset`, which is at most the end of what was read before. One
   // read at a time. Problems: see Body::read_exactly; out_of_memory.
   boost::asio::awaitable<http::Checked<std::size_t>> read(http::Body& body, std::uint64_t offset, std::uint64_t bytes);
+  // The same with bytes that were read before. They outlive the call.
+  boost::asio::awaitable<std::optional<http::Problem>> copy(std::span<std::byte const> from, std::uint64_t offset);
 
  private:
   void prepare_ahead();
+  // Waits until there is memory at `offset`. Returns the memory from there, `bytes` at most.
+  boost::asio::awaitable<http::Checked<std::span<std::byte>>> room(std::uint64_t offset, std::uint64_t bytes);
 
   tensors::Pool& pool_;
   Helper& helper_;

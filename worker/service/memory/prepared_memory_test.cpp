@@ -135,6 +135,20 @@ TEST_CASE("a block that arrives in several bodies goes on at its end, or before"
   CHECK(std::ranges::all_of(arriving->block()->bytes(), [](auto b) { return b == std::byte{7}; }));
 }
 
+TEST_CASE("a block begins with bytes that have come before, and goes on with a body") {
+  World w;
+  for (std::size_t const bytes : {std::size_t{0}, std::size_t{5}, 9 * MiB + 3}) {
+    StoppingBody body(w.control.get_executor(), MiB);
+    std::vector<std::byte> const before(bytes, std::byte{3});
+    auto const arriving = ArrivingBlock::announce(w.pool, w.helper, bytes + MiB).value();
+    CHECK_FALSE(w.run(arriving->copy(before, 0)));
+    CHECK(w.run(arriving->read(body, bytes, MiB)).has_value());
+    auto const whole = arriving->block()->bytes();
+    CHECK(std::ranges::all_of(whole.first(bytes), [](auto b) { return b == std::byte{3}; }));
+    CHECK(std::ranges::all_of(whole.subspan(bytes), [](auto b) { return b == std::byte{7}; }));
+  }
+}
+
 TEST_CASE("a body for which there is no memory is refused, now and later") {
   World w;
   StoppingBody body(w.control.get_executor(), 2000 * MiB);

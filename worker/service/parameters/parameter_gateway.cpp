@@ -86,8 +86,9 @@ awaitable<Checked<ParameterGateway::Found>> ParameterGateway::pull(parameters::P
 bool ParameterGateway::can_pass_on(parameters::Placement const& placement, parameters::Push const& push) {
   auto const& parameter = placement.parameter;
   auto const is_norm_missing = parameter.optimizer.clip_norm && !push.norm && push.kind != parameters::PushKind::value;
-  return parameter.nonfinite != "reject" && !is_norm_missing && push.kind != parameters::PushKind::rows &&
-         placement.elements * element_bytes(push.dtype) > buffered_bytes;
+  if (parameter.nonfinite == "reject" || is_norm_missing) return false;
+  if (push.kind == parameters::PushKind::rows) return placement.has_whole_rows();
+  return placement.elements * element_bytes(push.dtype) > buffered_bytes;
 }
 
 awaitable<Checked<Access::Outcome>> ParameterGateway::push(parameters::PlacementPtr placement, parameters::Push push,
@@ -97,9 +98,7 @@ awaitable<Checked<Access::Outcome>> ParameterGateway::push(parameters::Placement
   auto const size = element_bytes(push.dtype);
   auto const block = co_await acquire_prepared(pool_, helper_, piece_bytes);
   if (!block) co_return to_problem(block.error());
-  Access::Outcome whole;
-  whole.version = UINT64_MAX;
-  whole.duplicate = true;
+  std::vector<Access::Outcome> answers;
   for (auto const& owner : placement->owners) {
     auto const total = (owner.elements[1] - owner.elements[0]) * size;
     Access::Outcome last;
@@ -120,13 +119,10 @@ awaitable<Checked<Access::Outcome>> ParameterGateway::push(parameters::Placement
       if (total == 0) break;
       offset += part.range.length;
     }
-    whole.epoch = std::max(whole.epoch, last.epoch);
-    whole.version = std::min(whole.version, last.version);
-    whole.next_sequence = last.next_sequence;
-    whole.duplicate &= last.duplicate;
-    whole.tags.push_back(last.tags.at(owner.shard));
+    last.tags = {last.tags.at(owner.shard)};
+    answers.push_back(std::move(last));
   }
-  co_return whole;
+  co_return Access::joined(answers);
 }
 
 }  // namespace chorus::service

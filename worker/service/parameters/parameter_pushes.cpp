@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "http/json/json.hpp"
+#include "http/wire/message_checksum.hpp"
 #include "worker/parameters/shard/step.hpp"
 #include "worker/service/memory/prepared_memory.hpp"
 #include "worker/service/parameters/parameter_tags.hpp"
@@ -26,6 +27,13 @@ http::Response pushed(api::PushAnswer const& answer) {
   return response;
 }
 
+// Owners apply parts of a push that is passed on before its end has come. The checksum of a message is known at its
+// end.
+bool may_be_passed_on(http::Request const& request, http::Body const& body) {
+  return body.length() && !request.fields.find("Chorus-Compression") &&
+         !request.fields.find(http::message_checksum_field);
+}
+
 }  // namespace
 
 awaitable<http::Response> ParameterPushes::push(http::Request const& request, http::Body& body, PushKind kind,
@@ -39,14 +47,20 @@ awaitable<http::Response> ParameterPushes::push(http::Request const& request, ht
   if (!offset) co_return offset.error();
   if (*offset && pulls) co_return Problem(ProblemCode::unsupported, "pieces are pushed to gradient or value");
   if (*offset) co_return co_await push_piece(request, body, kind, std::move(*target), **offset);
-  bool const has_known_length = body.length() && !request.fields.find("Chorus-Compression");
-  if (target->placement && !pulls && has_known_length) {
+  if (target->placement && !pulls && may_be_passed_on(request, body)) {
     auto head = parameters::read_push(request.fields, kind, where.dtype);
     if (!head) co_return head.error();
     if (ParameterGateway::can_pass_on(*target->placement, *head)) {
-      auto const bytes = where.elements * element_bytes(head->dtype);
-      if (auto problem = check_body(request, body, bytes)) co_return std::move(*problem);
-      auto const passed = co_await tools_.gateway.push(target->placement, std::move(*head), body, target->deadline);
+      auto const is_of_rows = kind == PushKind::rows;
+      auto const bytes = is_of_rows ? PushReader::bytes_of_rows(*head, body, where)
+                                    : Checked<std::uint64_t>(where.elements * element_bytes(head->dtype));
+      if (!bytes) co_return bytes.error();
+      if (auto problem = check_body(request, body, *bytes)) co_return std::move(*problem);
+      auto passed = Checked<Access::Outcome>(Problem());
+      if (is_of_rows)
+        passed = co_await rows_.push(target->placement, std::move(*head), body, target->deadline);
+      else
+        passed = co_await tools_.gateway.push(target->placement, std::move(*head), body, target->deadline);
       if (!passed) co_return passed.error();
       auto response = pushed({passed->version, passed->epoch, passed->next_sequence, passed->duplicate});
       describe_in(response.fields, {joined(passed->tags), passed->version, passed->epoch});

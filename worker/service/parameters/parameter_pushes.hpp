@@ -2,6 +2,7 @@
 #pragma once
 
 #include "worker/service/parameters/parameter_tools.hpp"
+#include "worker/service/parameters/row_pushes.hpp"
 #include "worker/service/parameters/staged_pushes.hpp"
 
 namespace chorus::service {
@@ -9,7 +10,9 @@ namespace chorus::service {
 // Used on the control thread only. The arguments outlive the object, which outlives the server's stop().
 class ParameterPushes {
  public:
-  explicit ParameterPushes(ParameterTools tools) : tools_(tools), staged_(tools.pool, tools.helper) {}
+  explicit ParameterPushes(ParameterTools tools) : tools_(tools), staged_(tools.pool, tools.helper), rows_(tools) {}
+  // Call it before the server's stop().
+  boost::asio::awaitable<void> stop() { return rows_.stop(); }
 
   // pulls: the answer carries the parameter's new values.
   boost::asio::awaitable<http::Response> push(http::Request const& request, http::Body& body, parameters::PushKind kind,
@@ -25,6 +28,7 @@ class ParameterPushes {
 
   ParameterTools const tools_;
   StagedPushes staged_;
+  RowPushes rows_;
 };
 
 }  // namespace chorus::service

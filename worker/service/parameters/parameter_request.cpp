@@ -73,6 +73,17 @@ awaitable<Checked<std::shared_ptr<tensors::Block>>> PushReader::read_block(http:
   co_return block;
 }
 
+Checked<std::uint64_t> PushReader::bytes_of_rows(parameters::Push const& push, http::Body const& body,
+                                                 PushTarget target) {
+  auto const each = sizeof(std::uint64_t) + target.row_elements * element_bytes(push.dtype);
+  auto const most = body.length().value_or(std::uint64_t{1} << 62);
+  if (push.rows > most / each)
+    return Problem(ProblemCode::length_mismatch, "Chorus-Rows is " + std::to_string(push.rows) +
+                                                     ", and the body has at most " + std::to_string(most) +
+                                                     " bytes: a row has " + std::to_string(each));
+  return push.rows * each;
+}
+
 awaitable<Checked<PushReader::Rows>> PushReader::checked_rows(std::shared_ptr<tensors::Block const> block,
                                                               std::uint64_t count, std::uint64_t row_bytes,
                                                               parameters::RowRange range) {
@@ -94,13 +105,9 @@ awaitable<Checked<parameters::Push>> PushReader::read(http::Request const& reque
   if (*compression) co_return co_await read_compressed(std::move(*push), body, std::string(**compression), target);
   auto bytes = target.elements * element_bytes(push->dtype);
   if (kind == parameters::PushKind::rows) {
-    auto const each = sizeof(std::uint64_t) + target.row_elements * element_bytes(push->dtype);
-    auto const most = body.length().value_or(std::uint64_t{1} << 62);
-    if (push->rows > most / each)
-      co_return Problem(ProblemCode::length_mismatch, "Chorus-Rows is " + std::to_string(push->rows) +
-                                                          ", and the body has at most " + std::to_string(most) +
-                                                          " bytes: a row has " + std::to_string(each));
-    bytes = push->rows * each;
+    auto const of_rows = bytes_of_rows(*push, body, target);
+    if (!of_rows) co_return of_rows.error();
+    bytes = *of_rows;
   }
   auto block = co_await read_block(body, bytes);
   if (!block) co_return block.error();

@@ -10,16 +10,17 @@ namespace chorus::service {
 using boost::asio::awaitable;
 using parameters::PushKind;
 
-ParameterRoutes::ParameterRoutes(parameters::ShardBook& book, parameters::Access& access, tensors::Pool& pool,
-                                 Helper& helper, std::string self, ParameterCounts counts)
+ParameterRoutes::ParameterRoutes(boost::asio::any_io_executor executor, parameters::ShardBook& book,
+                                 parameters::Access& access, tensors::Pool& pool, Helper& helper, std::string self,
+                                 ParameterCounts counts)
     : book_(book),
       access_(access),
       counts_(std::move(counts)),
       targets_(book, access),
       reader_(pool, helper),
       gateway_(access, pool, helper, std::move(self)),
-      pulls_({targets_, access, pool, helper, reader_, gateway_, counts_}),
-      pushes_({targets_, access, pool, helper, reader_, gateway_, counts_}) {}
+      pulls_({executor, book, targets_, access, pool, helper, reader_, gateway_, counts_}),
+      pushes_({executor, book, targets_, access, pool, helper, reader_, gateway_, counts_}) {}
 
 void ParameterRoutes::add_to(http::Router& router) {
   using http::Method;

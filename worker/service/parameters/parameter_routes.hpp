@@ -11,12 +11,14 @@ namespace chorus::service {
 class ParameterRoutes {
  public:
   // self: a name that no other process has.
-  ParameterRoutes(parameters::ShardBook& book, parameters::Access& access, tensors::Pool& pool, Helper& helper,
-                  std::string self, ParameterCounts counts);
+  ParameterRoutes(boost::asio::any_io_executor executor, parameters::ShardBook& book, parameters::Access& access,
+                  tensors::Pool& pool, Helper& helper, std::string self, ParameterCounts counts);
   ParameterRoutes(ParameterRoutes const&) = delete;
   ParameterRoutes& operator=(ParameterRoutes const&) = delete;
 
   void add_to(http::Router& router);
+  // Ends what goes on after its request. Call it before the server's stop().
+  boost::asio::awaitable<void> stop() { return pushes_.stop(); }
 
  private:
   boost::asio::awaitable<http::Response> list(http::Request const& request);

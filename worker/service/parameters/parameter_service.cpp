@@ -36,7 +36,7 @@ ParameterService::ParameterService(Parts parts)
       checkpoints_(parts.checkpoint_directory, checkpoint_disk_, book_, {parts.pool, parts.gpus}),
       maker_(parts.log_directory, log_disk_, {parts.pool, parts.gpus},
              [this](bool recovered) { metrics_.parameter_log_recovery(recovered ? "recovered" : "refused"); }),
-      routes_(book_, access_, parts.pool, parts.helper, api::to_hex(parts.identity.incarnation),
+      routes_(parts.executor, book_, access_, parts.pool, parts.helper, api::to_hex(parts.identity.incarnation),
               {[this] { metrics_.parameter_pulled("sent"); }, [this] { metrics_.parameter_pulled("unchanged"); }}),
       shard_routes_(book_, checkpoints_, maker_, parts.pool, parts.helper),
       checkpoint_routes_(checkpoints_, parts.identity),
@@ -139,6 +139,7 @@ boost::asio::awaitable<void> ParameterService::stop() {
   co_await book_.stop();
   tasks_.cancel();
   co_await tasks_.join();
+  co_await routes_.stop();
   co_await access_.stop();
 }
 

@@ -14,6 +14,8 @@ struct ParameterCounts {
 };
 
 struct ParameterTools {
+  boost::asio::any_io_executor executor;  // of the control thread
+  parameters::ShardBook& book;
   ParameterTargets& targets;
   parameters::Access& access;
   tensors::Pool& pool;

@@ -1,0 +1,36 @@
+// Passes a push of rows on to the owners of its rows while it arrives: the part of an owner as soon as it is complete.
+#pragma once
+
+#include "base/runtime/task_group.hpp"
+#include "worker/service/parameters/parameter_tools.hpp"
+#include "worker/service/requests/pending.hpp"
+
+namespace chorus::service {
+
+// Used on the control thread only. The arguments outlive the object, which outlives the server's stop().
+class RowPushes {
+ public:
+  explicit RowPushes(ParameterTools tools) : tools_(tools), parts_(tools.executor) {}
+  boost::asio::awaitable<void> stop();
+
+  // `push` lacks its data, which is in the body, of the right length. No owner gets a part of a push whose row numbers
+  // are wrong. A part that is complete is pushed even if the body ends early: the client repeats the push. Problems:
+  // invalid_field, unavailable for lack of memory, and those of the body and of the owners.
+  boost::asio::awaitable<http::Checked<parameters::Access::Outcome>> push(parameters::PlacementPtr placement,
+                                                                          parameters::Push push, http::Body& body,
+                                                                          http::TimePoint deadline);
+
+ private:
+  using Answer = http::Checked<parameters::Access::Outcome>;
+  using AnswerPtr = std::shared_ptr<Pending<Answer>>;
+
+  boost::asio::awaitable<void> push_part(parameters::PlacementPtr placement, std::uint32_t shard, parameters::Push push,
+                                         http::TimePoint deadline, AnswerPtr pending);
+  boost::asio::awaitable<Answer> answer_of(parameters::PlacementPtr placement, std::uint32_t shard,
+                                           parameters::Push push, http::TimePoint deadline);
+
+  ParameterTools const tools_;
+  http::TaskGroup parts_;
+};
+
+}  // namespace chorus::service
