@@ -1,6 +1,8 @@
 #include "worker/service/memory/prepared_memory.hpp"
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <cstring>
 #include <utility>
 
@@ -91,6 +93,8 @@ awaitable<std::optional<http::Problem>> ArrivingBlock::copy(std::span<std::byte 
     from = from.subspan(piece->size());
     offset += piece->size();
     read_ = std::max(read_, offset);
+    if (!from.empty())
+      co_await boost::asio::post(boost::asio::use_awaitable);  // so that other work of the thread can run
   }
   co_return std::nullopt;
 }
