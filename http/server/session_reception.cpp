@@ -15,8 +15,9 @@ Reception::State SessionReception::state() {
   if (wire_ == nullptr) return state_;
   auto const peer = wire_->peer();
   if (peer == Wire::Peer::stays) return state_;
-  bool const is_taken = peer == Wire::Peer::has_closed && is_answering_ && wire_->is_acknowledged();
-  end(is_taken ? State::taken : State::broken);
+  // A reset that the session's read has taken from the socket looks like a close, until the session goes on.
+  if (peer == Wire::Peer::has_closed && is_answering_) return state_;
+  end(State::broken);
   return state_;
 }
 

@@ -164,19 +164,24 @@ asio::awaitable<Wire::Moved> Wire::write(std::string_view head, std::span<std::b
     co_return moved;
   }
   std::size_t sent = 0;
+  bool has_waited = false;
   while (!head.empty() || !body.empty()) {
     auto const some = at_once(body);
     co_await wait_for_turn(socket_.get_executor(), some.size());
     if (expired_) co_return Moved{sent, HttpErrc::timed_out};
     begin_waiting();
     auto [error, bytes] = send_now(socket_, head, some);
-    if (error == asio::error::would_block) error = co_await wait_for(TlsStream::Wait::to_write);
+    if (error == asio::error::would_block) {
+      error = co_await wait_for(TlsStream::Wait::to_write);
+      has_waited = true;
+    }
     sent += bytes;
     if (auto const moved = end_waiting(error, bytes); moved.error) co_return Moved{sent, moved.error};
     auto const of_head = std::min(bytes, head.size());
     head.remove_prefix(of_head);
     body = body.subspan(bytes - of_head);
   }
+  if (!has_waited) co_await asio::post(asio::use_awaitable);  // like every operation of a socket
   co_return Moved{sent, {}};
 }
 
