@@ -27,9 +27,9 @@ namespace {
 namespace asio = boost::asio;
 constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 
-// Limit of one call of the system, or of TLS. While the other side keeps up, such a call goes on as long as there are
-// bytes, and other work of the thread waits.
-constexpr std::size_t bytes_at_once = 256 << 10;
+// Limits of one call of the system, or of TLS. While the other side keeps up, such a call goes on as long as there are
+// bytes, and other work of the thread waits. Sending takes longer where the system has to find memory for its buffers.
+constexpr std::size_t received_at_once = 1 << 20, sent_at_once = 256 << 10;
 
 // The connections of a thread send large bodies in turns: one call of the system for each turn of the loop, so that
 // other work waits for one of them, and not for one of each connection.
@@ -59,8 +59,8 @@ asio::awaitable<void> wait_for_turn(asio::any_io_executor executor, std::size_t 
 }
 
 template <class Byte>
-std::span<Byte> at_once(std::span<Byte> bytes) {
-  return bytes.first(std::min(bytes.size(), bytes_at_once));
+std::span<Byte> at_most(std::span<Byte> bytes, std::size_t limit) {
+  return bytes.first(std::min(bytes.size(), limit));
 }
 
 struct Sent {
@@ -144,7 +144,7 @@ asio::awaitable<Wire::Moved> Wire::read_some(std::span<std::byte> destination) {
     co_return Moved{bytes, {}};
   }
   if (expired_) co_return Moved{0, HttpErrc::timed_out};
-  destination = at_once(destination);
+  destination = at_most(destination, received_at_once);
   if (tls_) {
     auto const moved = co_await read_tls(destination);
     co_await give_way(moved.bytes);
@@ -166,7 +166,7 @@ asio::awaitable<Wire::Moved> Wire::write(std::string_view head, std::span<std::b
   std::size_t sent = 0;
   bool has_waited = false;
   while (!head.empty() || !body.empty()) {
-    auto const some = at_once(body);
+    auto const some = at_most(body, sent_at_once);
     co_await wait_for_turn(socket_.get_executor(), some.size());
     if (expired_) co_return Moved{sent, HttpErrc::timed_out};
     begin_waiting();
@@ -187,7 +187,7 @@ asio::awaitable<Wire::Moved> Wire::write(std::string_view head, std::span<std::b
 
 std::size_t Wire::write_now(std::string_view head, std::span<std::byte const> body) {
   if (tls_ || expired_) return 0;
-  return send_now(socket_, head, at_once(body)).bytes;  // the next write meets the same error
+  return send_now(socket_, head, at_most(body, sent_at_once)).bytes;  // the next write meets the same error
 }
 
 asio::awaitable<Wire::Moved> Wire::secure(std::unique_ptr<TlsStream> stream) {
@@ -229,7 +229,7 @@ asio::awaitable<Wire::Moved> Wire::write_tls(std::array<std::span<std::byte cons
   std::size_t sent = 0;
   for (bool is_flushed = false; !is_flushed;) {
     if (expired_) co_return Moved{sent, HttpErrc::timed_out};
-    auto const some = at_once(pieces[1]);
+    auto const some = at_most(pieces[1], sent_at_once);
     co_await wait_for_turn(socket_.get_executor(), some.size());
     begin_waiting();
     auto const moved = tls_->write(std::array{pieces[0], some});
@@ -251,7 +251,7 @@ asio::awaitable<Wire::Moved> Wire::write_tls(std::array<std::span<std::byte cons
 // in a row may complete without waiting.
 asio::awaitable<void> Wire::give_way(std::size_t bytes) {
   in_a_row_bytes_ += bytes;
-  if (in_a_row_bytes_ < bytes_at_once) co_return;
+  if (in_a_row_bytes_ < sent_at_once) co_return;
   in_a_row_bytes_ = 0;
   co_await asio::post(asio::use_awaitable);
 }
