@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "collectives/core/dtype.hpp"
+#include "collectives/core/op.hpp"
 
 namespace chorus {
 
@@ -31,6 +32,11 @@ inline constexpr std::array all_wire_formats{WireFormat::bf16, WireFormat::f16, 
   return Dtype::fp8_block;
 }
 
+[[nodiscard]] constexpr bool can_be_compressed(Op op) {
+  return op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter || op == Op::all_gather ||
+         op == Op::broadcast;
+}
+
 // f32 and f64 have all formats, f16 and bf16 those of one byte.
 [[nodiscard]] constexpr bool has_format(Dtype dtype, WireFormat format) {
   bool const is_half = dtype == Dtype::f16 || dtype == Dtype::bf16;
@@ -41,6 +47,11 @@ inline constexpr std::array all_wire_formats{WireFormat::bf16, WireFormat::f16, 
 [[nodiscard]] constexpr std::uint64_t carriers(WireFormat format, std::uint64_t elements) {
   if (!is_block(carrier_of(format))) return elements;
   return elements / block_codes + (elements % block_codes != 0 ? 1 : 0);
+}
+
+[[nodiscard]] constexpr double compression_ratio(WireFormat format, Dtype dtype, std::uint64_t elements) {
+  auto const codes = carriers(format, elements) * element_bytes(carrier_of(format));
+  return codes == 0 ? 1 : static_cast<double>(elements * element_bytes(dtype)) / static_cast<double>(codes);
 }
 
 }  // namespace chorus

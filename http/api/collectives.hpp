@@ -36,6 +36,9 @@ struct CollectiveRequest {
   // the same timeout; "fail": it fails. Not given: as the group has it. What is in place fails.
   std::optional<std::string> on_failure;
   bool reproducible = false;
+  // bf16, f16, int8, fp8_e4m3: codes of this format are sent, which lose precision; of all_reduce, reduce,
+  // reduce_scatter, all_gather and broadcast of floats.
+  std::optional<std::string> compression;
   Schedule schedule;
 };
 
@@ -104,6 +107,7 @@ struct Collective {
   std::uint32_t arity = 2;
   std::vector<std::uint32_t> algorithm_shape;
   std::optional<std::string> local_algorithm;  // where a worker has several tensors of the name
+  std::optional<double> compression_ratio;     // bytes of the tensor per byte of its codes; none: not compressed
   std::string reason;
   std::vector<Considered> considered;  // the cheapest way of each of at most ten algorithms, and the chosen one
   double predicted_seconds = 0;
@@ -138,6 +142,7 @@ struct PlanRequest {
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> algorithm_shape;
   bool reproducible = false;
+  std::optional<std::string> compression;
 };
 
 struct PlannedMove {
@@ -157,6 +162,7 @@ struct PlanAnswer {
   double predicted_seconds = 0;
   std::vector<Considered> considered;
   LowerBound lower_bound;
+  std::optional<double> compression_ratio;  // bytes of the vector per byte of its codes; none: not compressed
   bool verified = false;
   std::string verification;  // "every output chunk holds every rank's contribution once", or the failure
   std::vector<std::vector<PlannedMove>> rounds;  // left empty above 64 ranks

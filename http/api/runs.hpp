@@ -60,6 +60,7 @@ struct RunRequest {
   std::string local_algorithm = "centralized";  // among the parts
   std::uint64_t contributions = 0;              // parts of all workers together, where there are any: avg divides by it
   std::string reduce;
+  std::optional<std::string> compression;  // format of the codes that are sent
   bool in_place = false;
   bool digests = true;
   Schedule schedule;
@@ -116,6 +117,7 @@ struct LocalCall {
   std::vector<std::uint64_t> counts;          // rows per rank where they are uneven; all_to_all: sent to each rank,
   std::vector<std::uint64_t> receive_counts;  // and received from each
   std::string reduce = "sum";
+  std::optional<std::string> compression;  // format of the codes that are sent: see CollectiveRequest
   bool in_place = false;
   std::optional<std::string> algorithm;  // none: the group's selection table
   std::string local_algorithm = "auto";  // among x/0, x/1, ...

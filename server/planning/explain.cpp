@@ -117,12 +117,16 @@ Result<model::Choice> select_in(Place const& place, model::Wish wish, std::uint6
   return choice;
 }
 
-Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, std::uint64_t elements, std::size_t element_bytes,
+Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, Vector const& vector,
                                 std::uint32_t verified_ranks_max) {
   if (wish.root) wish.root = place.rank_of(*wish.root);
-  auto const choice = select_in(place, std::move(wish), elements, element_bytes);
+  auto const format = vector.compression;
+  auto const elements = format ? carriers(*format, vector.elements) : vector.elements;
+  auto const size = element_bytes(format ? carrier_of(*format) : vector.dtype);
+  auto const choice = select_in(place, std::move(wish), elements, size);
   if (!choice) return choice.error();
-  auto answer = explain(*choice, elements * element_bytes, verified_ranks_max);
+  auto answer = explain(*choice, elements * size, verified_ranks_max);
+  if (answer && format) answer->compression_ratio = compression_ratio(*format, vector.dtype, vector.elements);
   if (!answer || !place.ordered) return answer;
   answer->order = place.ordered->order;
   answer->stretch = place.ordered->stretch;

@@ -118,9 +118,7 @@ void Life::start_worker(std::size_t index) {
   seat.is_y_known = true;
 }
 
-void Life::kill_worker(std::size_t index) {
-  reap(std::exchange(seats_[index].process, nullptr));
-}
+void Life::kill_worker(std::size_t index) { reap(std::exchange(seats_[index].process, nullptr)); }
 
 template <class P>
 void Life::bury(P& process) {

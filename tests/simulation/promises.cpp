@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 
 constexpr Duration time_to_answer = 30s;
 
-// The end of a collective is written after it was answered, and may be lost with the coordinator. Then the next one asks
-// all ranks, and a rank that has died or stays silent makes the collective failed. The problem names it.
+// The end of a collective is written after it was answered, and may be lost with the coordinator. Then the next one
+// asks all ranks, and a rank that has died or stays silent makes the collective failed. The problem names it.
 bool contradicts(std::string const& before, json::value const& record) {
   std::string_view const now = record.at("state").as_string();
   if (before.empty() || before == now) return false;

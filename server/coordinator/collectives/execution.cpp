@@ -125,6 +125,12 @@ Execution::Stage Execution::wait_in_line() {
 
 Execution::Stage Execution::plan() {
   question_ = {group_.name, group_.epoch, order_.wish, admitted_->elements, element_bytes(admitted_->dtype)};
+  if (auto problem = check_format(order_.compression, admitted_->dtype)) co_return problem;
+  if (auto const format = order_.compression) {
+    question_.elements = carriers(*format, admitted_->elements);
+    question_.element_bytes = element_bytes(carrier_of(*format));
+    record_->compressed(compression_ratio(*format, admitted_->dtype, admitted_->elements));
+  }
   question_.on_gpus = lies_on_gpus(*admitted_);
   question_.wish.uneven = admitted_->uneven;
   auto const choice = co_await tools_.planner.select(question_, tools_.groups.standing(group_));

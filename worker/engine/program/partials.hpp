@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "collectives/core/dtype.hpp"
 #include "collectives/plan/program.hpp"
 
 namespace chorus::engine {
@@ -33,9 +34,8 @@ class Partials {
  public:
   // For dtypes that have none.
   Partials() = default;
-  // Of a right program. total_bytes[i]: of instruction i, elements of element_bytes.
-  Partials(plan::Program const& program, std::span<std::uint64_t const> total_bytes, std::size_t element_bytes,
-           PartialsLimit limit);
+  // Of a right program. total_bytes[i]: of instruction i, elements of `dtype`.
+  Partials(plan::Program const& program, std::span<std::uint64_t const> total_bytes, Dtype dtype, PartialsLimit limit);
 
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
   // Of sums that are longer than their rings; by `ahead`.
@@ -52,7 +52,7 @@ class Partials {
     if (ring == no_ring) return {0, ~std::uint64_t{0}};
     auto const& [offset, bytes] = rings_[ring];
     auto const in_ring = at % bytes;
-    return {offset + in_ring / element_bytes_ * sizeof(float), bytes - in_ring};
+    return {offset + in_ring / element_bytes_ * wide_bytes_, bytes - in_ring};
   }
 
  private:
@@ -63,6 +63,7 @@ class Partials {
   };
 
   std::size_t element_bytes_ = 1;
+  std::size_t wide_bytes_ = sizeof(float);  // of an element in f32
   std::uint64_t memory_bytes_ = 0;
   std::vector<Ring> rings_;
   std::vector<std::uint32_t> ring_of_;  // by instruction; empty where there are none
