@@ -122,10 +122,12 @@ void add_parameter_data_operations(Table& table) {
                             "Push the gradients of rows: their numbers, then their gradients")
                        .takes_octets()
                        .asks(where())
+                       .asks(piece())
                        .reads_headers({rows_field()})
                        .reads_headers(push_fields())
+                       .gives(202, "The piece is kept until the rest of the push has come.", {{json_media}})
                        .gives<api::PushAnswer>(200, "They are applied.", acknowledged))
-      .fails_with({rows_exhausted});
+      .fails_with({length_required, rows_exhausted});
 }
 
 }  // namespace chorus::http::openapi

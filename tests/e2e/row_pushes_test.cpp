@@ -137,6 +137,44 @@ TEST_CASE("a body that breaks off after the rows of one owner, and is sent again
   CHECK(pulled(w.cluster.worker(0), rows) == Floats{3, 6, 9, 12});
 }
 
+TEST_CASE("a body that breaks off inside the rows of an owner, and is sent again, counts once at both") {
+  Owned w;
+  auto const rows = many_rows();
+  auto const gradient = counting(rows.size() * width);
+  auto const body = body_of(rows, gradient);
+  auto& gateway = w.cluster.worker(2);
+  for (std::size_t const cut : {body.size() / 2, body.size() - 1}) {
+    RawConnection pipe(gateway.port());
+    pipe.send(head_of(0, rows.size(), with_length(body)) + body.substr(0, cut));
+  }
+  RawConnection pipe(gateway.port());
+  pipe.send(head_of(0, rows.size(), with_length(body)) + body);
+  CHECK(status_of(pipe.read_answer(patience)) == 200);
+  CHECK(versions(gateway) == "\"1.1\"");
+  CHECK((pulled(w.cluster.worker(0), rows) == gradient));
+}
+
+TEST_CASE("an owner takes rows in pieces, each again if it comes again, and refuses gaps and another length") {
+  Owned w;
+  Rows const rows{0, 3};
+  auto const body = body_of(rows, {1, 2, 3, 4});
+  ParameterClient const client(w.cluster.worker(0).url, "c");
+  auto const piece = [&](std::size_t offset, std::size_t bytes, std::size_t of) {
+    auto const at = "&offset=" + std::to_string(offset) + "&of=" + std::to_string(of);
+    return client.post("/v1/parameters/w/rows/gradient?shard=0" + at, body.substr(offset, bytes),
+                       {{"Chorus-Client", "c"}, {"Chorus-Sequence", "0"}, {"Chorus-Rows", "2"}});
+  };
+  CHECK(piece(8, 8, body.size()).code() == "out_of_order");
+  CHECK(piece(0, 8, body.size() - 1).code() == "length_mismatch");
+  CHECK(piece(0, 8, body.size() + 1).code() == "length_mismatch");
+  CHECK(piece(0, 20, body.size()).status == 202);
+  CHECK(piece(0, 20, body.size()).status == 202);
+  CHECK(piece(24, 8, body.size()).code() == "out_of_order");
+  CHECK(versions(w.cluster.worker(0)) == "\"1.0\"");
+  CHECK(piece(20, body.size(), body.size()).status == 200);
+  CHECK(pulled(w.cluster.worker(0), rows) == Floats{1, 2, 3, 4});
+}
+
 TEST_CASE("wrong row numbers change nothing at any owner, and neither does a body of another length") {
   Owned w;
   for (std::size_t i = 0; i < 3; ++i) {

@@ -213,13 +213,13 @@ Step Optimizer::begin_step(std::optional<double> gradient_norm) { return make_st
 
 void Optimizer::apply(Step const& step, std::span<std::byte> values, std::uint64_t first_element, Gradient gradient) {
   CHORUS_ASSERT(state_ == State::here, "the state is here");
-  if (!row_steps_) return run(step, values, first_element, gradient);
+  if (!row_steps_) return run(rule(step, gradient.dtype), values, first_element, gradient);
   auto const value_bytes = element_bytes(dtype_), gradient_bytes = element_bytes(gradient.dtype);
   auto const end = first_element + values.size() / value_bytes;
   for (auto at = first_element; at < end;) {
     auto const [count, own] = portion(step, at, end);
     auto const from = at - first_element;
-    run(own, values.subspan(from * value_bytes, count * value_bytes), at,
+    run(rule(own, gradient.dtype), values.subspan(from * value_bytes, count * value_bytes), at,
         {gradient.bytes.subspan(from * gradient_bytes, count * gradient_bytes), gradient.dtype});
     at += count;
   }
@@ -263,12 +263,19 @@ void Optimizer::step_rows(std::span<std::byte> values, std::span<std::uint64_t c
   std::vector<RowArray> arrays{{values.data(), value_bytes}};
   for (auto const& slot : slots_)
     arrays.push_back({slot.bytes.data(), slot.bytes.size() / (elements_ / row_elements_)});
+  Step step;
+  Rule rule;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i + rows_ahead < rows.size())
       for (auto const& array : arrays)
         fetch_soon(array.data + rows[i + rows_ahead] * array.row_bytes, std::min(array.row_bytes, fetched_bytes));
-    run(begin_row_step(rows[i], gradient_norm), values.subspan(rows[i] * value_bytes, value_bytes),
-        rows[i] * row_elements_, {gradient.bytes.subspan(i * gradient_bytes, gradient_bytes), gradient.dtype});
+    // Most rows have the same number of steps as the row before.
+    if (auto const own = begin_row_step(rows[i], gradient_norm); i == 0 || own != step) {
+      step = own;
+      rule = this->rule(step, gradient.dtype);
+    }
+    run(rule, values.subspan(rows[i] * value_bytes, value_bytes), rows[i] * row_elements_,
+        {gradient.bytes.subspan(i * gradient_bytes, gradient_bytes), gradient.dtype});
   }
 }
 
@@ -289,27 +296,31 @@ void Optimizer::add(std::span<std::byte> values, Gradient gradient) const {
         values.data(), gradient.bytes.data(), values.data(), count, 1);
 }
 
-void Optimizer::run(Step const& step, std::span<std::byte> values, std::uint64_t first_element, Gradient gradient) {
+Optimizer::Rule Optimizer::rule(Step const& step, Dtype gradient) const {
+  CHORUS_ASSERT(gradient == dtype_ || (is_half(dtype_) && gradient == Dtype::f32), "the dtypes fit");
+  if (!method_) return {};
+  auto const c = coefficients(step);
+  return {c, best_kernels().step[static_cast<std::size_t>(*method_)][static_cast<std::size_t>(dtype_)]
+                                [gradient != dtype_ ? 1 : 0][shapes_gradient(c) ? 1 : 0]};
+}
+
+void Optimizer::run(Rule const& rule, std::span<std::byte> values, std::uint64_t first_element, Gradient gradient) {
   auto const count = values.size() / element_bytes(dtype_);
   CHORUS_ASSERT(first_element <= elements_ && count <= elements_ - first_element, "the elements are the shard's");
   CHORUS_ASSERT(gradient.bytes.size() == count * element_bytes(gradient.dtype), "as many gradients as values");
-  CHORUS_ASSERT(gradient.dtype == dtype_ || (is_half(dtype_) && gradient.dtype == Dtype::f32), "the dtypes fit");
   if (count == 0) return;
-  if (!method_) return add(values, gradient);
+  if (rule.loop == nullptr) return add(values, gradient);
   StepArguments arguments;
   arguments.values = values.data();
   arguments.gradient = gradient.bytes.data();
   arguments.elements = count;
-  arguments.coefficients = coefficients(step);
+  arguments.coefficients = rule.coefficients;
   // The method's own arrays come first.
   auto const own = master_.value_or(row_steps_.value_or(slots_.size()));
   if (own > 0) arguments.first = slot_at(0, first_element);
   if (own > 1) arguments.second = slot_at(1, first_element);
   if (master_) arguments.master = slot_at(*master_, first_element);
-  bool const wide = gradient.dtype != dtype_;
-  bool const shapes = shapes_gradient(arguments.coefficients);
-  best_kernels().step[static_cast<std::size_t>(*method_)][static_cast<std::size_t>(dtype_)][wide ? 1 : 0]
-                     [shapes ? 1 : 0](arguments);
+  rule.loop(arguments);
 }
 
 double squared_norm(Gradient gradient) {

@@ -35,6 +35,7 @@ struct StateArray {
 struct Step {
   std::uint64_t number = 0;  // from 1
   double scale = 1;          // factor of the gradient, from clipping by norm
+  friend bool operator==(Step const&, Step const&) = default;
 };
 
 // The method, its settings and its state for the elements of one shard. Movable. Not thread-safe, except that parts of
@@ -72,7 +73,8 @@ class Optimizer {
 
   // Steps these rows only, each at most once. `gradient` has one row for each, in their order; `values` is the whole
   // shard. Other rows do not change, and their moments do not decay. Bias correction counts the steps of a row: dense
-  // steps and its own. Not counted in steps(). `rows` are below elements() / row_elements.
+  // steps and its own. Not counted in steps(). `rows` are below elements() / row_elements. Without gradient_norm,
+  // clipping uses the norm of `gradient`. Parts of a step, with different rows, may be computed on several threads.
   void step_rows(std::span<std::byte> values, std::span<std::uint64_t const> rows, Gradient gradient,
                  std::optional<double> gradient_norm = std::nullopt);
 
@@ -125,7 +127,13 @@ class Optimizer {
 
   Optimizer() = default;
   void add_slots();
-  void run(Step const& step, std::span<std::byte> values, std::uint64_t first_element, Gradient gradient);
+  // What a step does to every element, for gradients of a dtype.
+  struct Rule {
+    Coefficients coefficients;
+    StepKernels::StepLoop loop = nullptr;  // null for the method none
+  };
+  [[nodiscard]] Rule rule(Step const& step, Dtype gradient) const;
+  void run(Rule const& rule, std::span<std::byte> values, std::uint64_t first_element, Gradient gradient);
   void add(std::span<std::byte> values, Gradient gradient) const;
   [[nodiscard]] Step make_step(std::uint64_t number, std::optional<double> gradient_norm) const;
   [[nodiscard]] std::uint64_t row_steps(std::uint64_t row) const;

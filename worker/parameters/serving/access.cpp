@@ -294,8 +294,10 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::push_piece(PlacementPtr 
   Make make = [push = std::move(push), part, total, bytes](api::ParameterEndpoint const&) -> std::optional<http::Call> {
     http::Call call;
     call.method = push.kind == PushKind::value ? http::Method::put : http::Method::post;
-    call.url = (push.kind == PushKind::value ? "/value?offset=" : "/gradient?offset=") +
-               std::to_string(part.range.first) + "&of=" + std::to_string(total) + "&";
+    auto const* const what = push.kind == PushKind::value  ? "/value?offset="
+                             : push.kind == PushKind::rows ? "/rows/gradient?offset="
+                                                           : "/gradient?offset=";
+    call.url = what + std::to_string(part.range.first) + "&of=" + std::to_string(total) + "&";
     write_push(push, call.fields);
     call.fields.set("Content-Type", "application/octet-stream");
     call.payload = bytes.bytes;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "worker/parameters/shard/row_step.hpp"
 #include "worker/parameters/shard/shard.hpp"
 #include "worker/parameters/shard/step.hpp"
 
@@ -66,22 +67,24 @@ Status Shard::prepare_lazy_step(Change& change, std::vector<Push> gradients) {
   for (auto const& push : gradients) change.bytes_ += 2 * push.data->size_bytes();
   auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
   change.bytes_ += change.created_.size() * row_bytes + (change.is_in_place_ ? 0 : before * row_bytes);
-  auto const norm = gradients.size() == 1 ? gradients.front().norm : std::nullopt;
-  change.begin_ = [this, norm, before, row_bytes, source = values_, target = change.target_, created = change.created_,
-                   gradients = std::move(gradients)] {
+  change.elements_ = RowStep::elements_max(gradients, spec_.row_elements);
+  auto const step = std::make_shared<RowStep>(optimizer_, std::move(gradients), spec_.row_elements);
+  change.begin_ = [this, step, before, row_bytes, source = values_, target = change.target_,
+                   created = change.created_] {
     if (source != target && before > 0) std::memcpy(target->data(), source->data(), before * row_bytes);
     for (std::size_t i = 0; i < created.size(); ++i) {
       auto const values = target->bytes().subspan((before + i) * row_bytes, row_bytes);
       initializer_.fill(created[i], values);
       optimizer_.adopt(values, (before + i) * spec_.row_elements);
     }
-    auto merged = merge_rows(gradients, spec_.averages && clocks_.in_rounds(), spec_.row_elements, spec_.rows());
+    auto merged = merge_rows(step->pushes(), spec_.averages && clocks_.in_rounds(), spec_.row_elements, spec_.rows());
     for (auto const row : created) index_->add(row);
     for (auto& row : merged.rows) row = *index_->place(row + spec_.rows().begin);
-    if (!merged.rows.empty())
-      optimizer_.step_rows(target->bytes(), merged.rows, {merged.gradient, gradients.front().dtype}, norm);
+    Gradient const gradient{merged.gradient, step->pushes().front().dtype};
+    step->begin(target, std::move(merged), gradient);
     return ok();
   };
+  change.compute_ = [step](std::uint64_t from, std::uint64_t count) { step->compute(from, count); };
   return ok();
 }
 

@@ -7,6 +7,7 @@
 #include "worker/devices/fold.hpp"
 #include "worker/parameters/optimizers/initializer.hpp"
 #include "worker/parameters/shard/dense_step.hpp"
+#include "worker/parameters/shard/row_step.hpp"
 #include "worker/parameters/shard/step.hpp"
 
 namespace chorus::parameters {
@@ -243,21 +244,19 @@ Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
   if (auto status = prepare_values(change); !status) return status;
   auto const& first = gradients.front();
   if (first.kind == PushKind::rows) {
-    auto* const optimizer = &optimizer_;
-    auto const source = values_;
-    auto const target = change.target_;
-    // The norm of several gradients is that of their sum.
-    auto const norm = gradients.size() == 1 ? first.norm : std::nullopt;
     for (auto const& push : gradients) change.bytes_ += 2 * push.data->size_bytes();
     change.bytes_ += change.is_in_place_ ? 0 : spec_.bytes();
-    change.begin_ = [source, optimizer, target, norm, gradients = std::move(gradients), this] {
+    change.elements_ = RowStep::elements_max(gradients, spec_.row_elements);
+    auto const step = std::make_shared<RowStep>(optimizer_, std::move(gradients), spec_.row_elements);
+    change.begin_ = [this, step, source = values_, target = change.target_] {
       if (source != target && source->size_bytes() > 0)
         std::memcpy(target->data(), source->data(), source->size_bytes());
       MergedRows merged;
-      auto const gradient = merge(gradients, merged);
-      if (!merged.rows.empty()) optimizer->step_rows(target->bytes(), merged.rows, gradient, norm);
+      auto const gradient = merge(step->pushes(), merged);
+      step->begin(target, std::move(merged), gradient);
       return ok();
     };
+    change.compute_ = [step](std::uint64_t from, std::uint64_t count) { step->compute(from, count); };
     return ok();
   }
   change.bytes_ = spec_.bytes() * (2 + gradients.size());

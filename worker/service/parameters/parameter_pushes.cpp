@@ -52,7 +52,7 @@ awaitable<http::Response> ParameterPushes::push(http::Request const& request, ht
     if (!head) co_return head.error();
     if (ParameterGateway::can_pass_on(*target->placement, *head)) {
       auto const is_of_rows = kind == PushKind::rows;
-      auto const bytes = is_of_rows ? PushReader::bytes_of_rows(*head, body, where)
+      auto const bytes = is_of_rows ? PushReader::bytes_of_rows(*head, PushReader::most_bytes(body), where)
                                     : Checked<std::uint64_t>(where.elements * element_bytes(head->dtype));
       if (!bytes) co_return bytes.error();
       if (auto problem = check_body(request, body, *bytes)) co_return std::move(*problem);
@@ -86,16 +86,18 @@ awaitable<http::Response> ParameterPushes::push(http::Request const& request, ht
 
 awaitable<http::Response> ParameterPushes::push_piece(http::Request const& request, http::Body& body, PushKind kind,
                                                       ParameterTarget target, std::uint64_t offset) {
-  if (!target.host || (kind != PushKind::gradient && kind != PushKind::value))
-    co_return Problem(ProblemCode::unsupported, "pieces are of a gradient or a value, for the owner of a shard");
+  if (!target.host) co_return Problem(ProblemCode::unsupported, "pieces are for the owner of a shard");
   auto const where = target.push_target();
   auto push = parameters::read_push(request.fields, kind, where.dtype);
   if (!push) co_return push.error();
   auto const total = request.query_number("of", UINT64_MAX);
   if (!total) co_return total.error();
-  if (auto const bytes = where.elements * element_bytes(push->dtype); total->value_or(0) != bytes || !*total)
+  auto const bytes = kind == PushKind::rows ? PushReader::bytes_of_rows(*push, total->value_or(0), where)
+                                            : Checked<std::uint64_t>(where.elements * element_bytes(push->dtype));
+  if (!bytes) co_return bytes.error();
+  if (!*total || **total != *bytes)
     co_return Problem(ProblemCode::length_mismatch,
-                      "the query parameter of is not " + std::to_string(bytes) + ", which the push has");
+                      "the query parameter of is not " + std::to_string(*bytes) + ", which the push has");
   auto const& spec = target.host->spec();
   StagedPushes::Piece const piece{spec.parameter, spec.index, push->client, push->sequence, offset, **total};
   auto const whole = co_await staged_.add(piece, body);

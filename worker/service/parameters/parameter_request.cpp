@@ -73,10 +73,8 @@ awaitable<Checked<std::shared_ptr<tensors::Block>>> PushReader::read_block(http:
   co_return block;
 }
 
-Checked<std::uint64_t> PushReader::bytes_of_rows(parameters::Push const& push, http::Body const& body,
-                                                 PushTarget target) {
+Checked<std::uint64_t> PushReader::bytes_of_rows(parameters::Push const& push, std::uint64_t most, PushTarget target) {
   auto const each = sizeof(std::uint64_t) + target.row_elements * element_bytes(push.dtype);
-  auto const most = body.length().value_or(std::uint64_t{1} << 62);
   if (push.rows > most / each)
     return Problem(ProblemCode::length_mismatch, "Chorus-Rows is " + std::to_string(push.rows) +
                                                      ", and the body has at most " + std::to_string(most) +
@@ -105,7 +103,7 @@ awaitable<Checked<parameters::Push>> PushReader::read(http::Request const& reque
   if (*compression) co_return co_await read_compressed(std::move(*push), body, std::string(**compression), target);
   auto bytes = target.elements * element_bytes(push->dtype);
   if (kind == parameters::PushKind::rows) {
-    auto const of_rows = bytes_of_rows(*push, body, target);
+    auto const of_rows = bytes_of_rows(*push, most_bytes(body), target);
     if (!of_rows) co_return of_rows.error();
     bytes = *of_rows;
   }

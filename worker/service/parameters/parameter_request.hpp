@@ -36,9 +36,13 @@ class PushReader {
   PushReader(tensors::Pool& pool, Helper& helper) : pool_(pool), helper_(helper) {}
   boost::asio::awaitable<http::Checked<parameters::Push>> read(http::Request const& request, http::Body& body,
                                                                parameters::PushKind kind, PushTarget target);
-  // Returns the length of a body with the rows of this push. Problem length_mismatch: the body has less.
-  [[nodiscard]] static http::Checked<std::uint64_t> bytes_of_rows(parameters::Push const& push, http::Body const& body,
+  // Returns the length of the rows of this push. Problem length_mismatch: that is more than `most`.
+  [[nodiscard]] static http::Checked<std::uint64_t> bytes_of_rows(parameters::Push const& push, std::uint64_t most,
                                                                   PushTarget target);
+  // The length of the body, or any if its head does not tell it.
+  [[nodiscard]] static std::uint64_t most_bytes(http::Body const& body) {
+    return body.length().value_or(std::uint64_t{1} << 62);
+  }
   // parameters::check_rows; many rows are checked on another thread.
   using Rows = std::span<std::uint64_t const>;
   boost::asio::awaitable<http::Checked<Rows>> checked_rows(std::shared_ptr<tensors::Block const> block,

@@ -1,5 +1,9 @@
-// Passes a push of rows on to the owners of its rows while it arrives: the part of an owner as soon as it is complete.
+// Passes a push of rows on to the owners of its rows while it arrives.
 #pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
 
 #include "base/runtime/task_group.hpp"
 #include "worker/service/parameters/parameter_tools.hpp"
@@ -14,8 +18,8 @@ class RowPushes {
   boost::asio::awaitable<void> stop();
 
   // `push` lacks its data, which is in the body, of the right length. No owner gets a part of a push whose row numbers
-  // are wrong. A part that is complete is pushed even if the body ends early: the client repeats the push. Problems:
-  // invalid_field, unavailable for lack of memory, and those of the body and of the owners.
+  // are wrong. An owner applies its part when it has the whole part, even if the body ends early after that: the client
+  // repeats the push. Problems: invalid_field, unavailable for lack of memory, and those of the body and of the owners.
   boost::asio::awaitable<http::Checked<parameters::Access::Outcome>> push(parameters::PlacementPtr placement,
                                                                           parameters::Push push, http::Body& body,
                                                                           http::TimePoint deadline);
@@ -23,11 +27,15 @@ class RowPushes {
  private:
   using Answer = http::Checked<parameters::Access::Outcome>;
   using AnswerPtr = std::shared_ptr<Pending<Answer>>;
+  struct Part;
+  class Receiving;
+  using PartPtr = std::shared_ptr<Part>;
 
-  boost::asio::awaitable<void> push_part(parameters::PlacementPtr placement, std::uint32_t shard, parameters::Push push,
-                                         http::TimePoint deadline, AnswerPtr pending);
-  boost::asio::awaitable<Answer> answer_of(parameters::PlacementPtr placement, std::uint32_t shard,
-                                           parameters::Push push, http::TimePoint deadline);
+  boost::asio::awaitable<std::optional<http::Problem>> receive(PartPtr part, std::span<std::byte const> row_numbers,
+                                                               http::Body& body);
+  boost::asio::awaitable<void> push_part(PartPtr part, AnswerPtr pending);
+  boost::asio::awaitable<Answer> answer_of(PartPtr part);
+  boost::asio::awaitable<std::optional<Answer>> push_in_pieces(PartPtr part);
 
   ParameterTools const tools_;
   http::TaskGroup parts_;
