@@ -15,6 +15,7 @@ constexpr auto required(GroupList const*) { return std::array<std::string_view, 
 }  // namespace chorus::api
 
 CHORUS_HTTP_MESSAGE(chorus::api::GroupRequest)
+CHORUS_HTTP_MESSAGE(chorus::api::Member)
 CHORUS_HTTP_MESSAGE(chorus::api::Group)
 CHORUS_HTTP_MESSAGE(chorus::api::GroupAssignment)
 CHORUS_HTTP_MESSAGE(chorus::api::GroupList)

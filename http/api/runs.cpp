@@ -8,7 +8,7 @@ BOOST_DESCRIBE_STRUCT(Peer, (), (rank, worker, incarnation, url))
 BOOST_DESCRIBE_STRUCT(RunResult, (), (tensor, shape, version))
 BOOST_DESCRIBE_STRUCT(RunRequest, (),
                       (run, group, epoch, token, op, algorithm, root, arity, algorithm_shape, by_position, rank,
-                       members, tensor, version, dtype, elements, counts, receive_counts, result, parts,
+                       members, by_worker, tensor, version, dtype, elements, counts, receive_counts, result, parts,
                        local_algorithm, contributions, reduce, in_place, digests, schedule, timeout_ms))
 BOOST_DESCRIBE_STRUCT(RunStatus, (), (run, state, report))
 BOOST_DESCRIBE_STRUCT(CommitAnswer, (), (version))

@@ -49,8 +49,10 @@ struct RunRequest {
   std::vector<std::uint32_t> algorithm_shape;
   std::optional<std::vector<std::uint32_t>> by_position;  // see Group; none: rank i is at position i
   std::uint32_t rank = 0;
-  std::vector<Peer> members;  // in rank order
-  std::string tensor;         // "" for a barrier
+  std::vector<Peer> members;  // in rank order; empty: those of the epoch, and the epoch's positions, see by_worker
+  // With members of the epoch: true if rank r of the run is the member with the r-th id, not the group's rank r.
+  std::optional<bool> by_worker;
+  std::string tensor;  // "" for a barrier
   // Admitted version of the rank's input, if the rank brings one. A worker refuses another version with 409 mismatch.
   std::uint64_t version = 0;
   std::string dtype;

@@ -91,8 +91,11 @@ void add_workers(Table& table) {
 void add_groups(Table& table) {
   table.add(get, "/v1/groups", Access::read, "The groups").paged().gives<api::GroupList>(200, "A page of them.");
   table.add(get, "/v1/groups/{name}", Access::read, "One group: ranks, roles, and what is chosen for which size")
-      .gives<api::Group>(200, "It.")
+      .gives<api::Group>(200, "It. Members of groups above 256 have no roles here.")
       .fails_with({unknown_group});
+  table.add(get, "/v1/groups/{name}/members/{rank}", Access::read, "One member, with its roles, also of a large group")
+      .gives<api::Member>(200, "It.")
+      .fails_with({unknown_group, unknown_worker});
   table.add(put, "/v1/groups/{name}", Access::submit, "Make a group, or its next epoch")
       .takes<api::GroupRequest>()
       .reads_headers({{"Idempotency-Key", Type::text, "the same key again is the same epoch"}})

@@ -133,6 +133,15 @@ TEST_CASE("a group is shown with ranks, roles and the chosen algorithms by size"
   CHECK(lines[8] == "all_reduce    any  ring                 few bytes");
 }
 
+TEST_CASE("a member of a group is shown alone, with its roles") {
+  FakeCoordinator coordinator;
+  coordinator.answer("GET /v1/groups/train/members/1", 200, http::encode(group("train", "ready").members[1]));
+  auto const lines = lines_of(at(coordinator, {"groups", "show", "train", "--rank", "1"}).out);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[1] == "   1  w1      -         http://127.0.0.1:7071  leaf 0");
+  CHECK(at(coordinator, {"groups", "show", "train", "--rank", "x"}).status == 2);
+}
+
 TEST_CASE("the stretch of a measured group is that over its links") {
   FakeCoordinator coordinator;
   auto measured = group("train", "ready");

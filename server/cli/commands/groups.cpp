@@ -18,13 +18,13 @@ namespace {
 
 std::string path_of(std::string const& group) { return "/v1/groups/" + percent_encode(group); }
 
-void print_members(api::Group const& group, std::ostream& out) {
+void print_members(std::vector<api::Member> const& members, std::ostream& out) {
   std::vector<Column> columns{{"RANK", Align::right}, {"WORKER"}, {"LOCALITY"}, {"URL"}};
   // Every member has a role in the same algorithms, in the same order.
-  if (!group.members.empty())
-    for (auto const& role : group.members.front().roles) columns.push_back({"ROLE IN " + role.algorithm});
+  if (!members.empty())
+    for (auto const& role : members.front().roles) columns.push_back({"ROLE IN " + role.algorithm});
   Table table(columns);
-  for (auto const& member : group.members) {
+  for (auto const& member : members) {
     std::vector<std::string> cells{std::to_string(member.rank), member.worker, format_locality(member.locality),
                                    member.url};
     for (auto const& role : member.roles) cells.push_back(format_role(role));
@@ -50,7 +50,7 @@ void print_group(api::Group const& group, std::ostream& out) {
       << (is_measured ? " by locality)\n" : " in the order of arrival)\n");
   if (!group.lost.empty()) out << "lost: " << join(group.lost, ", ") << '\n';
   out << '\n';
-  print_members(group, out);
+  print_members(group.members, out);
   if (group.selection.empty()) return;
   out << '\n';
   print_selection(group, out);
@@ -81,8 +81,21 @@ ExitCode list(Session const& session) {
   return ExitCode::ok;
 }
 
-ExitCode show(std::string const& name, Session const& session) {
-  return answer(Client(session).ask<api::Group>({.path = path_of(name)}), session);
+struct Shown {
+  std::string name;
+  std::optional<std::uint32_t> rank;
+};
+
+ExitCode show(Shown const& shown, Session const& session) {
+  if (!shown.rank) return answer(Client(session).ask<api::Group>({.path = path_of(shown.name)}), session);
+  auto const path = path_of(shown.name) + "/members/" + std::to_string(*shown.rank);
+  auto const member = Client(session).ask<api::Member>({.path = path});
+  if (!member) return report(session, member.error());
+  if (session.json)
+    session.out << http::encode(*member) << '\n';
+  else
+    print_members({*member}, session.out);
+  return ExitCode::ok;
 }
 
 struct CreateOptions {
@@ -143,9 +156,10 @@ void add_groups(CLI::App& root, Commands& commands) {
   commands.bind(groups, list);
   add_create(groups, commands);
 
-  auto const shown = std::make_shared<std::string>();
+  auto const shown = std::make_shared<Shown>();
   auto& show_command = *groups.add_subcommand("show", "Show ranks, roles, stretch and the selection table of a group");
-  show_command.add_option("NAME", *shown, "name of the group")->required()->type_name("");
+  show_command.add_option("NAME", shown->name, "name of the group")->required()->type_name("");
+  show_command.add_option("--rank", shown->rank, "only this member, with its roles, which large groups do not show");
   commands.bind(show_command, [shown](Session const& session) { return show(*shown, session); });
 
   auto const deleted = std::make_shared<std::string>();

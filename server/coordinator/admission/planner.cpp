@@ -22,6 +22,12 @@ asio::awaitable<Result<RankAssignment>> arrange_there(Standing as_listed, Senior
   co_return coordinator::arrange(as_listed, seniority, constants);
 }
 
+asio::awaitable<Result<std::vector<api::RoleInAlgorithm>>> roles_there(Standing standing,
+                                                                       std::vector<api::Selection> table,
+                                                                       plan::Rank rank, model::Constants constants) {
+  co_return coordinator::roles_of(standing, table, rank, constants);
+}
+
 asio::awaitable<Result<model::Choice>> select_there(Planner::Question question, Standing in_rank_order,
                                                     model::Constants constants) {
   auto const place = coordinator::place_of(std::move(in_rank_order), constants);
@@ -48,6 +54,14 @@ model::LearnedCosts::Place learned_at(Planner::Question const& question) {
 asio::awaitable<Result<RankAssignment>> Planner::arrange(Standing as_listed, Seniority seniority) {
   co_return co_await asio::co_spawn(thread_.executor(),
                                     arrange_there(std::move(as_listed), std::move(seniority), levels_.constants()),
+                                    http::until_done_there());
+}
+
+asio::awaitable<Result<std::vector<api::RoleInAlgorithm>>> Planner::roles(Standing in_rank_order,
+                                                                          std::vector<api::Selection> table,
+                                                                          plan::Rank rank) {
+  co_return co_await asio::co_spawn(preview_thread_.executor(),
+                                    roles_there(std::move(in_rank_order), std::move(table), rank, levels_.constants()),
                                     http::until_done_there());
 }
 

@@ -32,6 +32,11 @@ class Planner {
 
   boost::asio::awaitable<Result<RankAssignment>> arrange(Standing as_listed, Seniority seniority);
 
+  // The roles of one rank, see roles_of().
+  boost::asio::awaitable<Result<std::vector<api::RoleInAlgorithm>>> roles(Standing in_rank_order,
+                                                                          std::vector<api::Selection> table,
+                                                                          plan::Rank rank);
+
   // A rank assignment is identified by the name and epoch of its group. The last 256 answers are kept, so a training
   // loop that repeats itself does not wait for the thread.
   struct Question {

@@ -4,12 +4,12 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <charconv>
 
 #include "base/logging/log.hpp"
 #include "http/wire/errc.hpp"
 #include "server/coordinator/cluster/cluster_change.hpp"
 #include "server/coordinator/cluster/cluster_events.hpp"
+#include "server/coordinator/cluster/tell_members.hpp"
 #include "server/coordinator/text/identifier.hpp"
 
 namespace chorus::coordinator {
@@ -22,19 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int most_attempts = 4;  // to find an epoch that every member takes
 constexpr std::size_t most_groups = 4096;
-constexpr std::uint32_t highest_epoch_believed = 1u << 31;  // limit for epochs that a worker claims to have seen
-
-// Returns the epoch that a refusing worker has seen; the refused epoch itself if the worker does not report one.
-std::uint32_t epoch_seen_by(Problem const& refusal, std::uint32_t refused) {
-  for (auto const& error : refusal.errors) {
-    std::uint32_t seen = 0;
-    auto const* const end = error.detail.data() + error.detail.size();
-    auto const [rest, failure] = std::from_chars(error.detail.data(), end, seen);
-    if (error.pointer == "/group/epoch" && failure == std::errc() && rest == end && seen < highest_epoch_believed)
-      return std::max(seen, refused);
-  }
-  return refused;
-}
 
 }  // namespace
 
@@ -264,7 +251,7 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
   auto const standing = standing_of(members.value(), change->request);
   bool const ranks_as_listed = is_listed(change->request);
   bool const keeps = former != nullptr && !ranks_as_listed && keeps_order(*change, *former);
-  auto seniority = seniority_of(members.value(), former.get(), keeps);
+  auto seniority = seniority_of(members.value(), FormerMembers(former.get()), keeps);
   seniority.ranks_as_listed = ranks_as_listed;
   auto const rank_assignment = co_await tools_.planner.arrange(standing, std::move(seniority));
   if (rank_assignment.has_error()) co_return Problem(ProblemCode::internal, rank_assignment.error().detail);
@@ -277,7 +264,7 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
     }
     auto const group =
         make_group(change->name, epoch, change->request, members.value(), rank_assignment.value(), former.get());
-    auto const problem = co_await push(change, group);
+    auto const problem = co_await tell_members(change, group);
     if (!problem) {
       auto const published = groups_.publish(group, membership_, in_order(standing, rank_assignment.value().order));
       keep_group(published.name);
@@ -306,48 +293,16 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
   }
 }
 
-asio::awaitable<std::optional<Problem>> Cluster::push(std::shared_ptr<Change> change, api::Group group) {
-  auto const deadline = Clock::now() + patience_.assignment;
-  auto const token = api::to_hex(tools_.random());
-  change->refusals.clear();
-  change->pending = group.members.size();
-  for (auto const& member : group.members)
-    changes_.spawn(
-        "assign " + member.worker,
-        push_to(change, api::GroupAssignment{group, member.worker, member.incarnation, token}, member, deadline));
-  while (change->pending > 0) co_await change->changed.wait_until(TimePoint::max());
-  if (change->refusals.empty()) co_return std::nullopt;
-  std::ranges::sort(change->refusals, {}, [](Problem const& problem) { return problem.ranks.front(); });
-  // An unreachable member outweighs a fenced one, because a higher epoch does not help it.
-  auto const worst =
-      std::ranges::find_if(change->refusals, [](auto const& p) { return p.code != ProblemCode::epoch_fenced; });
-  if (worst != change->refusals.end()) std::iter_swap(change->refusals.begin(), worst);
-  co_return join_refusals(change->refusals);
-}
-
-asio::awaitable<void> Cluster::push_to(std::shared_ptr<Change> change, api::GroupAssignment assignment,
-                                       api::Member member, TimePoint deadline) {
-  auto const title = "rank " + std::to_string(member.rank) + " ('" + member.worker + "')";
-  auto const epoch = assignment.group.epoch;
-  auto const said = co_await tools_.workers.assign(member.url, std::move(assignment), deadline);
-  auto problem = Problem();
-  if (said.has_error()) {
-    problem = Problem(ProblemCode::worker_unreachable,
-                      title + " did not take epoch " + std::to_string(epoch) + ": " + said.error().detail);
-    suspect(member.worker, member.incarnation);
-  } else if (said.value().has_error()) {
-    auto const& answer = said.value().error();
-    auto const fenced = answer.code == ProblemCode::epoch_fenced;
-    auto const code = fenced ? answer.code : ProblemCode::worker_unreachable;
-    if (fenced) change->epoch_seen = std::max(change->epoch_seen, epoch_seen_by(answer, epoch));
-    problem = Problem(code, title + " refused epoch " + std::to_string(epoch) + ": " + answer.detail);
-  }
-  if (!problem.detail.empty()) {
-    problem.ranks = {member.rank};
-    change->refusals.push_back(std::move(problem));
-  }
-  --change->pending;
-  change->changed.notify_all();
+asio::awaitable<std::optional<Problem>> Cluster::tell_members(std::shared_ptr<Change> change, api::Group group) {
+  auto const tell = std::make_shared<TellMembers>(tools_.workers, tools_.executor, std::move(group),
+                                                  api::to_hex(tools_.random()), Clock::now() + patience_.assignment);
+  for (std::size_t i = 0; i < tell->tasks(); ++i)
+    changes_.spawn("tell members of " + change->name, TellMembers::some(tell, [this](api::Member const& member) {
+                     suspect(member.worker, member.incarnation);
+                   }));
+  co_await tell->all();
+  change->epoch_seen = std::max(change->epoch_seen, tell->epoch_seen());
+  co_return tell->refusal();
 }
 
 asio::awaitable<std::optional<Problem>> Cluster::erase_group(std::string name) {
@@ -360,6 +315,21 @@ asio::awaitable<std::optional<Problem>> Cluster::erase_group(std::string name) {
   tell_of(group, "group.deleted", "");
   tools_.log.info("group {} epoch={} deleted", group.name, group.epoch);
   co_return co_await tools_.journal.flush();
+}
+
+asio::awaitable<http::Checked<api::Member>> Cluster::member(std::string name, std::uint32_t rank) {
+  auto const found = groups_.find(name);
+  if (found.has_error()) co_return found.error();
+  auto const& group = *found.value();
+  if (rank >= group.members.size())
+    co_return Problem(ProblemCode::unknown_worker, "group '" + name + "' has " + std::to_string(group.members.size()) +
+                                                       " ranks, none of which is " + std::to_string(rank));
+  auto member = group.members[rank];
+  if (!member.roles.empty()) co_return member;
+  auto roles = co_await tools_.planner.roles(groups_.standing(group), group.selection, rank);
+  if (roles.has_error()) co_return Problem(ProblemCode::internal, roles.error().detail);
+  member.roles = std::move(roles.value());
+  co_return member;
 }
 
 http::Checked<api::Worker> Cluster::find(std::string_view id) const {

@@ -94,6 +94,9 @@ class Cluster {
   boost::asio::awaitable<http::Checked<api::Group>> put_group(std::string name, api::GroupRequest request);
   boost::asio::awaitable<std::optional<http::Problem>> erase_group(std::string name);
 
+  // A member with its roles, in groups of any size. Problems: unknown_group; unknown_worker without such a rank.
+  boost::asio::awaitable<http::Checked<api::Member>> member(std::string group, std::uint32_t rank);
+
   // A connection to this incarnation broke. If its address refuses connections, the process has ended, and the worker
   // is lost before its lease passes.
   void suspect(std::string const& id, std::string const& incarnation);
@@ -140,9 +143,7 @@ class Cluster {
   // False if a PUT asks for another order than the group has, or for a newly measured one.
   [[nodiscard]] static bool keeps_order(Change const& change, api::Group const& former);
   boost::asio::awaitable<http::Checked<api::Group>> make_epoch(std::shared_ptr<Change> change);
-  boost::asio::awaitable<std::optional<http::Problem>> push(std::shared_ptr<Change> change, api::Group group);
-  boost::asio::awaitable<void> push_to(std::shared_ptr<Change> change, api::GroupAssignment assignment,
-                                       api::Member member, TimePoint deadline);
+  boost::asio::awaitable<std::optional<http::Problem>> tell_members(std::shared_ptr<Change> change, api::Group group);
   void lose(Worker const& worker, std::string const& why, bool has_ended);
   void degrade_groups_of(Worker const& worker, char const* why);
   void keep_worker(std::string const& id);

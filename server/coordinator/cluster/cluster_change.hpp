@@ -21,9 +21,7 @@ struct Cluster::Change {
   [[nodiscard]] char const* reason() const { return !mends ? "request" : broken_epoch == 0 ? "members" : "trouble"; }
   http::Condition changed;
   std::optional<http::Checked<api::Group>> result;
-  std::size_t pending = 0;
-  std::vector<http::Problem> refusals;  // of the present attempt
-  std::uint32_t epoch_seen = 0;         // highest epoch that a refusing member has seen
+  std::uint32_t epoch_seen = 0;  // highest epoch that a refusing member has seen
 };
 
 }  // namespace chorus::coordinator

@@ -227,9 +227,11 @@ void Execution::settle(RankEnding::Kind kind, std::uint32_t rank, Problem proble
 // Ends running ranks and drops held results, then collects the reports, which say why the ranks ended.
 asio::awaitable<void> Execution::abort_all() {
   auto const deadline = Clock::now() + patience_.abort;
+  std::vector<bool> is_lost(ranks());
+  for (auto const& ending : endings_)
+    if (ending.kind == RankEnding::Kind::lost) is_lost[ending.rank] = true;
   for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
-    auto const ended = std::ranges::find(endings_, rank, &RankEnding::rank);
-    if (ended != endings_.end() && ended->kind == RankEnding::Kind::lost) continue;
+    if (is_lost[rank]) continue;
     ++pending_;
     calls_.spawn("abort rank", abort_rank(rank, deadline));
   }

@@ -20,6 +20,10 @@ bool may_add_in_any_order(api::CollectiveRequest const& request, std::string con
 
 namespace {
 
+// A request for every member that names every member grows with the square: above this, members know each other from
+// the group's epoch. Workers of release 0.1.0, whose groups are not larger, want the names.
+constexpr std::size_t named_members_max = 256;
+
 // None where the algorithm takes the ranks in their order.
 std::optional<std::vector<std::uint32_t>> positions_in(api::Group const& group, api::RunRequest const& request) {
   auto const op = parse_op(request.op);
@@ -40,7 +44,8 @@ std::optional<std::vector<std::uint32_t>> positions_in(api::Group const& group, 
 RunRanks::RunRanks(api::Group const& group, model::Wish const& wish)
     : member_of_(group.members.size()), run_rank_(group.members.size()) {
   std::iota(member_of_.begin(), member_of_.end(), 0);
-  if (wish.reproducible && reduces(wish.op) && wish.op != Op::reduce_scatter)
+  by_worker_ = wish.reproducible && reduces(wish.op) && wish.op != Op::reduce_scatter;
+  if (by_worker_)
     std::ranges::sort(member_of_, {}, [&group](std::uint32_t rank) { return group.members[rank].worker; });
   for (std::uint32_t r = 0; r < member_of_.size(); ++r) run_rank_[member_of_[r]] = r;
 }
@@ -58,7 +63,9 @@ api::RunRequest RunRanks::request(std::uint32_t rank, api::Group const& group, a
   request.arity = collective.arity;
   request.algorithm_shape = collective.algorithm_shape;
   request.rank = run_rank_[rank];
-  for (std::uint32_t r = 0; r < member_of_.size(); ++r) {
+  bool const names_members = member_of_.size() <= named_members_max;
+  if (!names_members) request.by_worker = by_worker_;
+  for (std::uint32_t r = 0; names_members && r < member_of_.size(); ++r) {
     auto const& member = group.members[member_of_[r]];
     request.members.push_back({r, member.worker, member.incarnation, member.url});
   }
@@ -78,7 +85,7 @@ api::RunRequest RunRanks::request(std::uint32_t rank, api::Group const& group, a
         may_add_in_any_order(collective.request, admitted.devices[rank].value_or("")) ? "ring" : "centralized";
   request.reduce = collective.request.reduce;
   request.in_place = collective.request.in_place;
-  request.by_position = positions_in(group, request);
+  if (names_members) request.by_position = positions_in(group, request);
   request.schedule = collective.request.schedule;
   if (!request.schedule.segment_bytes)
     request.schedule.segment_bytes = group.segment_bytes.value_or(api::default_segment_bytes);

@@ -32,6 +32,7 @@ class RunRanks {
   [[nodiscard]] http::Problem in_group_ranks(http::Problem problem) const;
 
  private:
+  bool by_worker_ = false;
   std::vector<std::uint32_t> member_of_, run_rank_;  // by rank of the run, and by rank of the group
 };
 

@@ -142,11 +142,13 @@ http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request
 }
 
 bool has_members(api::Group const& group, std::vector<Worker> const& workers) {
-  return group.members.size() == workers.size() && std::ranges::all_of(workers, [&](Worker const& worker) {
-           return std::ranges::any_of(group.members, [&](api::Member const& member) {
-             return member.worker == worker.id && member.incarnation == api::to_hex(worker.incarnation);
-           });
-         });
+  if (group.members.size() != workers.size()) return false;
+  std::map<std::string_view, std::string_view> incarnations;
+  for (auto const& member : group.members) incarnations.emplace(member.worker, member.incarnation);
+  return std::ranges::all_of(workers, [&](Worker const& worker) {
+    auto const found = incarnations.find(worker.id);
+    return found != incarnations.end() && found->second == api::to_hex(worker.incarnation);
+  });
 }
 
 std::shared_ptr<GpuWays const> ways_of_gpus(std::vector<Worker> const& members) {
@@ -172,10 +174,11 @@ api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest r
   group.name = std::move(name);
   group.epoch = epoch;
   group.state = "ready";
+  FormerMembers const former_members(former);
   for (std::uint32_t rank = 0; rank < rank_assignment.order.size(); ++rank) {
     auto const& worker = as_listed[rank_assignment.order[rank]];
     group.members.push_back({rank, worker.id, api::to_hex(worker.incarnation), worker.url, worker.locality,
-                             rank_assignment.roles[rank], member_since(worker, former, epoch)});
+                             rank_assignment.roles[rank], former_members.member_since(worker, epoch)});
   }
   group.order = group.requested.order.value_or("locality");
   if (!rank_assignment.by_position.empty()) group.by_position = rank_assignment.by_position;

@@ -21,7 +21,7 @@
 
 namespace chorus::coordinator {
 
-inline constexpr std::size_t most_members = 256;
+inline constexpr std::size_t most_members = 4096;
 inline constexpr std::size_t most_members_measured = 32;  // 496 pairs
 
 // Returns the workers that a PUT lists or, for `size`, the n ready workers that are closest together, in order of

@@ -51,7 +51,7 @@ api::GroupRequest elastic(api::GroupRequest request, std::uint32_t min_ranks) {
 RankAssignment arranged(std::vector<Worker> const& workers, api::Group const* former, bool ranks_as_listed = false) {
   Standing standing;
   for (auto const& worker : workers) standing.localities.push_back(worker.locality);
-  auto seniority = seniority_of(workers, former, !ranks_as_listed);
+  auto seniority = seniority_of(workers, FormerMembers(former), !ranks_as_listed);
   seniority.ranks_as_listed = ranks_as_listed;
   return arrange(standing, seniority, model::Constants::defaults()).value();
 }

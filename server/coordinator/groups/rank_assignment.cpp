@@ -26,32 +26,45 @@ constexpr std::uint64_t ring_bytes = role_elements * role_element_bytes;  // pay
 // Well-known algorithms, which are always shown.
 constexpr std::array<std::string_view, 3> always_shown{"centralized", "tree", "ring"};
 
-Status add_roles(plan::Spec const& spec, std::vector<std::vector<api::RoleInAlgorithm>>& roles) {
-  auto const algorithm = algorithms::find(spec.algorithm);
-  if (algorithm.has_error()) return algorithm.error();
-  for (plan::Rank rank = 0; rank < spec.ranks; ++rank) {
-    auto const program = plan::build(*algorithm.value(), spec, rank);
-    if (program.has_error()) return program.error();
-    auto role = topology::role_of(program.value());
-    roles[rank].push_back({spec.algorithm, role.name, std::move(role.sends_to), std::move(role.receives_from)});
-  }
-  return ok();
-}
-
-// Adds the algorithms that are always shown, and those that the table chooses for an all_reduce, each in its best form.
+// The algorithms that are always shown, and those that the table chooses for an all_reduce, each in its best form.
 // `network` is that of the positions.
-Status add_all_roles(model::Network const& network, RankAssignment& rank_assignment) {
+Result<std::vector<plan::Spec>> shown_plans(model::Network const& network, std::vector<api::Selection> const& table,
+                                            std::vector<std::uint32_t> const& by_position) {
   auto const choice = model::select({}, network, role_elements, role_element_bytes);
   if (choice.has_error()) return choice.error();
   std::set<std::string_view> wanted(always_shown.begin(), always_shown.end());
-  for (auto const& line : rank_assignment.selection)
+  for (auto const& line : table)
     if (line.op == name(Op::all_reduce)) wanted.insert(line.algorithm);
+  std::vector<plan::Spec> plans;
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     auto const& considered = choice.value().considered;
     auto const best = std::ranges::find(considered, algorithm->name, [](auto const& c) { return c.spec.algorithm; });
-    if (!wanted.contains(algorithm->name) || best == considered.end()) continue;
-    auto const spec = planning::in_ranks(best->spec, rank_assignment.by_position);
-    if (auto status = add_roles(spec, rank_assignment.roles); status.has_error()) return status;
+    if (wanted.contains(algorithm->name) && best != considered.end())
+      plans.push_back(planning::in_ranks(best->spec, by_position));
+  }
+  return plans;
+}
+
+Result<std::vector<api::RoleInAlgorithm>> roles_in(std::vector<plan::Spec> const& plans, plan::Rank rank) {
+  std::vector<api::RoleInAlgorithm> roles;
+  for (auto const& spec : plans) {
+    auto const algorithm = algorithms::find(spec.algorithm);
+    if (algorithm.has_error()) return algorithm.error();
+    auto const program = plan::build(*algorithm.value(), spec, rank);
+    if (program.has_error()) return program.error();
+    auto role = topology::role_of(program.value());
+    roles.push_back({spec.algorithm, role.name, std::move(role.sends_to), std::move(role.receives_from)});
+  }
+  return roles;
+}
+
+Status add_all_roles(model::Network const& network, RankAssignment& rank_assignment) {
+  auto const plans = shown_plans(network, rank_assignment.selection, rank_assignment.by_position);
+  if (plans.has_error()) return plans.error();
+  for (plan::Rank rank = 0; rank < rank_assignment.roles.size(); ++rank) {
+    auto roles = roles_in(plans.value(), rank);
+    if (roles.has_error()) return roles.error();
+    rank_assignment.roles[rank] = std::move(roles.value());
   }
   return ok();
 }
@@ -123,8 +136,17 @@ Result<RankAssignment> arrange(Standing const& as_listed, Seniority const& senio
   if (selection.has_error()) return selection.error();
   rank_assignment.selection = std::move(selection.value());
   if (seniority.ranks_as_listed) list_ranks(rank_assignment);
-  if (auto status = add_all_roles(network, rank_assignment); status.has_error()) return status.error();
+  if (rank_assignment.roles.size() <= ranks_with_roles)
+    if (auto status = add_all_roles(network, rank_assignment); status.has_error()) return status.error();
   return rank_assignment;
+}
+
+Result<std::vector<api::RoleInAlgorithm>> roles_of(Standing const& standing, std::vector<api::Selection> const& table,
+                                                   plan::Rank rank, model::Constants const& constants) {
+  auto const place = place_of(standing, constants);
+  auto const plans = shown_plans(place.network(), table, standing.by_position);
+  if (plans.has_error()) return plans.error();
+  return roles_in(plans.value(), rank);
 }
 
 }  // namespace chorus::coordinator

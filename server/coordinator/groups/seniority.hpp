@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include "http/api/groups.hpp"
@@ -16,13 +17,22 @@ struct Seniority {
   bool ranks_as_listed = false;      // then `order` is of positions, and there are no survivors
 };
 
-// `former`: the previous epoch, null if there is none; an id with another incarnation is a newcomer. Survivors come in
-// their former rank order, so that rank 0 has the group's state if any survivor is left. Without `keeps_order` (a PUT
-// with another order, or a newly measured one) all members are ordered by id.
-[[nodiscard]] Seniority seniority_of(std::vector<Worker> const& members, api::Group const* former, bool keeps_order);
+// The members of the previous epoch. An id with another incarnation is a newcomer.
+class FormerMembers {
+ public:
+  // `former`: null if there is no previous epoch; outlives the object.
+  explicit FormerMembers(api::Group const* former);
+  [[nodiscard]] api::Member const* find(Worker const& worker) const;  // null for a newcomer
+  // Returns the epoch since which the worker has been a member without interruption, or `new_epoch`.
+  [[nodiscard]] std::uint32_t member_since(Worker const& worker, std::uint32_t new_epoch) const;
 
-// Returns the epoch since which the worker has been a member without interruption: one of the former group's, or
-// `epoch`.
-[[nodiscard]] std::uint32_t member_since(Worker const& worker, api::Group const* former, std::uint32_t epoch);
+ private:
+  std::uint32_t epoch_;
+  std::map<std::string_view, api::Member const*> by_id_;
+};
+
+// Survivors come in their former rank order, so that rank 0 has the group's state if any survivor is left. Without
+// `keeps_order` (a PUT with another order, or a newly measured one) all members are ordered by id.
+[[nodiscard]] Seniority seniority_of(std::vector<Worker> const& members, FormerMembers const& former, bool keeps_order);
 
 }  // namespace chorus::coordinator

@@ -24,21 +24,6 @@ http::Checked<Message> read(http::Answer const& answer) {
   return http::decode<Message>(answer.body, http::UnknownFields::ignore);
 }
 
-// Encodes an assignment without `order`, `slow` and `since_epoch`: members do not use them, and members of the previous
-// release refuse unknown fields. `slow` is the last field of the group, and empty; the text behind the group does not
-// contain its text.
-std::string told(api::GroupAssignment& assignment) {
-  constexpr std::string_view nobody_is_slow = R"(,"slow":[])";
-  assignment.group.order.reset();
-  assignment.group.segment_bytes.reset();
-  assignment.group.requested.order.reset();
-  assignment.group.slow.clear();
-  for (auto& member : assignment.group.members) member.since_epoch.reset();
-  auto message = http::encode(assignment);
-  if (auto const at = message.rfind(nobody_is_slow); at != std::string::npos) message.erase(at, nobody_is_slow.size());
-  return message;
-}
-
 std::string shard_url(std::string const& url, std::string const& parameter, std::uint32_t shard) {
   return url + api::parameter_path(parameter) + "/shards/" + std::to_string(shard);
 }
@@ -209,17 +194,19 @@ asio::awaitable<void> WorkerClient::abort(std::string url, std::uint64_t run, ht
   (void)co_await client_.send(std::move(call), deadline);
 }
 
-asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign(std::string url, api::GroupAssignment assignment,
-                                                               http::TimePoint deadline) {
+asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign(std::shared_ptr<EpochMessage const> message,
+                                                               api::Member to, http::TimePoint deadline) {
+  auto const end = message->end_for(to);
   http::Call call;
   call.method = http::Method::put;
-  call.url = url + "/v1/groups/" + percent_encoded(assignment.group.name);
-  call.body = told(assignment);
+  call.url = to.url + "/v1/groups/" + percent_encoded(message->name());
+  call.fields.set("Content-Type", "application/json");
+  call.payload = std::as_bytes(std::span(message->beginning()));
+  call.payload_rest = std::as_bytes(std::span(end));
   at("epoch: before it is sent");
   auto const answer = co_await client_.send(std::move(call), deadline);
   if (answer.has_error()) co_return answer.error();
-  if (!answer.value().ok()) co_return http::Checked<bool>(answer.value().problem());
-  co_return http::Checked<bool>(true);
+  co_return read_nothing(answer.value());
 }
 
 asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign_shard(std::string url, api::ShardAssignment assignment,

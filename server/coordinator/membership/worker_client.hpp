@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <memory>
 #include <string>
 
 #include "collectives/core/result.hpp"
@@ -15,6 +16,7 @@
 #include "http/client/client.hpp"
 #include "http/message/trace_context.hpp"
 #include "server/coordinator/journal/failpoint.hpp"
+#include "server/coordinator/membership/epoch_message.hpp"
 
 namespace chorus::coordinator {
 
@@ -69,7 +71,8 @@ class WorkerClient {
   boost::asio::awaitable<void> abort(std::string url, std::uint64_t run, http::TimePoint deadline);
 
   // PUT /v1/groups/{name}
-  boost::asio::awaitable<Said<bool>> assign(std::string url, api::GroupAssignment assignment, http::TimePoint deadline);
+  boost::asio::awaitable<Said<bool>> assign(std::shared_ptr<EpochMessage const> message, api::Member to,
+                                            http::TimePoint deadline);
 
   // PUT, GET and DELETE /v1/parameters/{name}/shards/{shard}
   boost::asio::awaitable<Said<bool>> assign_shard(std::string url, api::ShardAssignment assignment,

@@ -52,6 +52,7 @@ class GroupRoutes {
   boost::asio::awaitable<http::Response> get(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> erase(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> member(http::Request const& request, http::Body& body);
   Cluster& cluster_;
   http::Once& once_;
 };

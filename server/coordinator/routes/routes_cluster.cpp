@@ -1,3 +1,5 @@
+#include <charconv>
+
 #include "http/routing/paging.hpp"
 #include "server/coordinator/routes/routes.hpp"
 
@@ -99,6 +101,7 @@ awaitable<Response> WorkerRoutes::renew(Request const& request, Body& body) {
 void GroupRoutes::add_to(http::Router& router) {
   router.add(Method::get, "/v1/groups", http::Access::read, handler(this, &GroupRoutes::list));
   router.add(Method::get, "/v1/groups/{name}", http::Access::read, handler(this, &GroupRoutes::get));
+  router.add(Method::get, "/v1/groups/{name}/members/{rank}", http::Access::read, handler(this, &GroupRoutes::member));
   router.add(Method::put, "/v1/groups/{name}", http::Access::submit, once_.wrap(handler(this, &GroupRoutes::put)));
   router.add(Method::delete_, "/v1/groups/{name}", http::Access::submit, handler(this, &GroupRoutes::erase));
 }
@@ -115,6 +118,18 @@ awaitable<Response> GroupRoutes::get(Request const& request, Body&) {
   auto const group = cluster_.groups().find(request.parameter("name"));
   if (group.has_error()) co_return group.error();
   co_return Response::json(200, http::encode(cluster_.show(*group.value())));
+}
+
+awaitable<Response> GroupRoutes::member(Request const& request, Body&) {
+  auto const& text = request.parameter("rank");
+  std::uint32_t rank = 0;
+  auto const* const end = text.data() + text.size();
+  auto const [stop, failure] = std::from_chars(text.data(), end, rank);
+  if (failure != std::errc() || stop != end)
+    co_return http::Problem(http::ProblemCode::bad_request, "a rank is a number, not \"" + text.substr(0, 80) + '"');
+  auto const member = co_await cluster_.member(request.parameter("name"), rank);
+  if (member.has_error()) co_return member.error();
+  co_return Response::json(200, http::encode(member.value()));
 }
 
 awaitable<Response> GroupRoutes::put(Request const& request, Body& body) {

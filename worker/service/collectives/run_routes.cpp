@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "http/message/trace_context.hpp"
+#include "worker/service/collectives/epoch_members.hpp"
 #include "worker/service/requests/json_body.hpp"
 #include "worker/service/requests/problems.hpp"
 
@@ -41,6 +42,8 @@ awaitable<http::Response> RunRoutes::put(http::Request const& request, http::Bod
   if (asked->message.run != *run)
     co_return invalid_field("/run",
                             "is " + std::to_string(asked->message.run) + ", the path says " + std::to_string(*run));
+  if (asked->message.members.empty())
+    if (auto problem = name_members(asked->message, groups_.epoch_of(asked->message.group).get())) co_return *problem;
   auto order = to_order(asked->message, identity_, std::chrono::steady_clock::now());
   if (!order) co_return order.error();
   if (auto trace = http::trace_of(request.fields)) order->trace_id = std::move(trace->trace_id);

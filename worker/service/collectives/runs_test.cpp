@@ -1,6 +1,8 @@
 // Runs as the coordinator launches them, over real links between workers of this process.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "http/json/json.hpp"
 #include "tests/support/mentions.hpp"
 #include "worker/service/testing/live_group.hpp"
@@ -59,6 +61,42 @@ TEST_CASE("every algorithm and schedule gives the same sum") {
       }
       ++run;
     }
+}
+
+TEST_CASE("a run that does not name its members is one of the epoch's members, in their ranks or in the order of ids") {
+  LiveGroup group(3);
+  group.assign(1, [](auto& assignment) { assignment.group.by_position = {2, 0, 1}; });
+  group.put_everywhere("x");
+  CHECK(group.run(1, [](auto& request) { request.members.clear(); })[0].json().at("state") == "succeeded");
+  for (std::size_t rank = 0; rank < 3; ++rank) CHECK(group.abort(rank, 1).status == 204);
+  group.assign(2, [](auto& assignment) {
+    auto& members = assignment.group.members;
+    std::reverse(members.begin(), members.end());
+    for (std::uint32_t rank = 0; rank < members.size(); ++rank) members[rank].rank = rank;
+  });
+  auto const unnamed = [](auto& request) {
+    request.members.clear();
+    request.epoch = 2;
+    request.algorithm = "allpairs";
+  };
+  auto misled = group.request(0, 3);
+  unnamed(misled);
+  CHECK(group.launch(0, misled).code() == "epoch_fenced");  // rank 0 is another worker
+  auto const by_worker = group.run(2, [&](auto& request) {
+    unnamed(request);
+    request.by_worker = true;
+  });
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CHECK(by_worker[rank].json().at("state") == "succeeded");
+    CHECK(group.commit(rank, 2).status == 200);
+    CHECK(group.at(rank).get_tensor<float>("x") == group.sum());
+  }
+  auto later = group.request(0, 3);
+  later.members.clear();
+  later.epoch = 3;
+  CHECK(group.launch(0, later).code() == "epoch_fenced");
+  later.group = "other";
+  CHECK(group.launch(0, later).code() == "epoch_fenced");
 }
 
 TEST_CASE("a run that is asked for twice runs once") {
