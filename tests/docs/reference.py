@@ -26,6 +26,7 @@ WIDTH = 120
 OF_THE_MACHINE = {"--memory-limit-bytes"}
 PLANNING = ["plan", "simulate", "algorithms", "crossover", "verify", "bench", "locality", "journal", "token", "health",
             "version"]  # fmt: skip
+DIAGNOSIS = ["check", "events", "doctor", "top", "trace"]
 
 
 def wrapped(text):
@@ -136,7 +137,8 @@ def command_line(binaries):
     about, _, found = sections(help_of(binaries, "chorus"))
     found = dict(found)
     names = [name for name, _ in found["Subcommands"]]
-    here = {name: "chorus_planning.md" if name in PLANNING else "chorus.md" for name in names}
+    here = {name: "chorus_planning.md" if name in PLANNING else
+            "chorus_diagnosis.md" if name in DIAGNOSIS else "chorus.md" for name in names}  # fmt: skip
     body = {page: "".join(command_text(binaries, [name]) if name != "bench" else
                           "## bench\n\nStarts [chorus-bench](chorus-bench.md) with the arguments that follow.\n\n"
                           for name in names if here[name] == page) for page in set(here.values())}  # fmt: skip
@@ -152,6 +154,9 @@ def command_line(binaries):
         "cli/chorus_planning.md": f"# chorus: plans, measurements, tokens\n\n{MADE}\n"
         + wrapped("Commands that work without a coordinator, `plan` in part. [chorus](chorus.md) has the others and the options "
                   "that every command takes.") + f"\n\n{body['chorus_planning.md']}".rstrip() + "\n",
+        "cli/chorus_diagnosis.md": f"# chorus: diagnosis\n\n{MADE}\n"
+        + wrapped("Commands that look at a running service. [chorus](chorus.md) has the others and the options that every "
+                  "command takes.") + f"\n\n{body['chorus_diagnosis.md']}".rstrip() + "\n",
         "cli/chorus-coordinator.md": program_page(binaries, "chorus-coordinator", environment),
         "cli/chorus-worker.md": program_page(binaries, "chorus-worker", environment),
         "cli/chorus-bench.md": program_page(
