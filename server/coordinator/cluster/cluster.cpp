@@ -4,7 +4,6 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <charconv>
 
 #include "base/logging/log.hpp"
 #include "http/wire/errc.hpp"
@@ -19,22 +18,6 @@ namespace asio = boost::asio;
 using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
-
-constexpr int most_attempts = 4;  // to find an epoch that every member takes
-constexpr std::size_t most_groups = 4096;
-constexpr std::uint32_t highest_epoch_believed = 1u << 31;  // limit for epochs that a worker claims to have seen
-
-// Returns the epoch that a refusing worker has seen; the refused epoch itself if the worker does not report one.
-std::uint32_t epoch_seen_by(Problem const& refusal, std::uint32_t refused) {
-  for (auto const& error : refusal.errors) {
-    std::uint32_t seen = 0;
-    auto const* const end = error.detail.data() + error.detail.size();
-    auto const [rest, failure] = std::from_chars(error.detail.data(), end, seen);
-    if (error.pointer == "/group/epoch" && failure == std::errc() && rest == end && seen < highest_epoch_believed)
-      return std::max(seen, refused);
-  }
-  return refused;
-}
 
 }  // namespace
 
@@ -209,157 +192,6 @@ asio::awaitable<std::optional<Problem>> Cluster::leave(std::string id, std::opti
   // A lost write is harmless: after a restart the worker would come back as a member, and lose its lease.
   static_cast<void>(co_await tools_.journal.flush());
   co_return std::nullopt;
-}
-
-asio::awaitable<http::Checked<api::Group>> Cluster::put_group(std::string name, api::GroupRequest request) {
-  if (!is_identifier(name)) co_return not_an_identifier("group", name, "");
-  if (stopping_) co_return Problem(ProblemCode::unavailable, "the coordinator is stopping");
-  auto const change = std::make_shared<Change>(tools_.executor, std::move(name), std::move(request));
-  changes_.spawn("group " + change->name, change_group(change));
-  while (!change->result) co_await change->changed.wait_until(TimePoint::max());
-  co_return *change->result;
-}
-
-asio::awaitable<void> Cluster::change_group(std::shared_ptr<Change> change) {
-  auto const ticket = tools_.locks.enter({"group:" + change->name});
-  while (!tools_.locks.holds(ticket)) co_await tools_.locks_changed.wait_until(TimePoint::max());
-  http::Checked<api::Group> result = Problem(ProblemCode::unavailable, "the coordinator is stopping");
-  auto const present = groups_.find(change->name);
-  if (change->mends) {
-    mending_.erase(change->name);
-    if (present.has_value()) change->request = present.value()->requested;
-  }
-  bool const is_wanted =
-      !change->mends || (present.has_value() && needs_mending(*present.value(), change->broken_epoch));
-  if (!stopping_ && is_wanted) result = co_await make_epoch(change);
-  tools_.locks.leave(ticket);
-  tools_.locks_changed.notify_all();
-  change->result = std::move(result);
-  change->changed.notify_all();
-}
-
-bool Cluster::keeps_order(Change const& change, api::Group const& former) {
-  auto const order_of = [](api::GroupRequest const& request) { return request.order.value_or("locality"); };
-  return change.mends || (!is_measured(change.request) && order_of(change.request) == order_of(former.requested));
-}
-
-asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<Change> change) {
-  if (groups_.all().size() >= most_groups && groups_.find(change->name).has_error())
-    co_return Problem(ProblemCode::unavailable, std::to_string(most_groups) + " groups exist; delete one");
-  auto const find_former = [&] {
-    auto const present = groups_.find(change->name);
-    return present.has_value() ? present.value() : nullptr;
-  };
-  auto former = find_former();
-  auto members = pick_members(change->request, membership_, former.get());
-  if (members.has_error()) co_return members.error();
-  if (is_measured(change->request) && may_measure(*change)) {
-    co_await measure_pairs(change, members.value());
-    if (stopping_) co_return Problem(ProblemCode::unavailable, "the coordinator is stopping");
-    // Workers may have joined or left meanwhile, and the group may have been deleted.
-    former = find_former();
-    members = pick_members(change->request, membership_, former.get());
-    if (members.has_error()) co_return members.error();
-  }
-  auto const standing = standing_of(members.value(), change->request);
-  bool const ranks_as_listed = is_listed(change->request);
-  bool const keeps = former != nullptr && !ranks_as_listed && keeps_order(*change, *former);
-  auto seniority = seniority_of(members.value(), former.get(), keeps);
-  seniority.ranks_as_listed = ranks_as_listed;
-  auto const rank_assignment = co_await tools_.planner.arrange(standing, std::move(seniority));
-  if (rank_assignment.has_error()) co_return Problem(ProblemCode::internal, rank_assignment.error().detail);
-  for (int attempt = 1;; ++attempt) {
-    auto const epoch = groups_.draw_epoch(change->name);
-    keep_epoch(change->name);
-    if (auto problem = co_await tools_.journal.flush()) {
-      keep_epoch(change->name, groups_.drawn_in_vain(change->name));
-      co_return std::move(*problem);
-    }
-    auto const group =
-        make_group(change->name, epoch, change->request, members.value(), rank_assignment.value(), former.get());
-    auto const problem = co_await push(change, group);
-    if (!problem) {
-      auto const published = groups_.publish(group, membership_, in_order(standing, rank_assignment.value().order));
-      keep_group(published.name);
-      tell_of(published, "group.epoch", "");
-      if (published.state != "ready") tell_of(published, "group.degraded", "a member was lost meanwhile");
-      tools_.metrics.epoch_changed(change->reason());
-      tools_.log.info("group {} epoch={} members={} state={} stretch={:.2f} before={:.2f}", published.name, epoch,
-                      published.members.size(), published.state, published.stretch.assigned,
-                      published.stretch.arrival_order);
-      auto const as_published = published;
-      if (listeners_.group_changed) listeners_.group_changed(as_published.name);
-      if (auto undurable = co_await tools_.journal.flush()) co_return std::move(*undurable);
-      co_return as_published;
-    }
-    // Workers that outlived another coordinator have seen higher epochs of this name: continue above them.
-    if (problem->code == ProblemCode::epoch_fenced && attempt < most_attempts) {
-      groups_.epoch_seen(change->name, change->epoch_seen);
-      continue;
-    }
-    keep_epoch(change->name, groups_.change_failed(change->name, epoch));
-    keep_group(change->name);
-    if (auto const kept = groups_.find(change->name); kept.has_value())
-      tell_of(*kept.value(), "group.degraded", "epoch " + std::to_string(epoch) + " was not taken: " + problem->detail);
-    tools_.log.warn("group {} epoch={} not taken: {}", change->name, epoch, on_one_line(problem->detail));
-    co_return *problem;
-  }
-}
-
-asio::awaitable<std::optional<Problem>> Cluster::push(std::shared_ptr<Change> change, api::Group group) {
-  auto const deadline = Clock::now() + patience_.assignment;
-  auto const token = api::to_hex(tools_.random());
-  change->refusals.clear();
-  change->pending = group.members.size();
-  for (auto const& member : group.members)
-    changes_.spawn(
-        "assign " + member.worker,
-        push_to(change, api::GroupAssignment{group, member.worker, member.incarnation, token}, member, deadline));
-  while (change->pending > 0) co_await change->changed.wait_until(TimePoint::max());
-  if (change->refusals.empty()) co_return std::nullopt;
-  std::ranges::sort(change->refusals, {}, [](Problem const& problem) { return problem.ranks.front(); });
-  // An unreachable member outweighs a fenced one, because a higher epoch does not help it.
-  auto const worst =
-      std::ranges::find_if(change->refusals, [](auto const& p) { return p.code != ProblemCode::epoch_fenced; });
-  if (worst != change->refusals.end()) std::iter_swap(change->refusals.begin(), worst);
-  co_return join_refusals(change->refusals);
-}
-
-asio::awaitable<void> Cluster::push_to(std::shared_ptr<Change> change, api::GroupAssignment assignment,
-                                       api::Member member, TimePoint deadline) {
-  auto const title = "rank " + std::to_string(member.rank) + " ('" + member.worker + "')";
-  auto const epoch = assignment.group.epoch;
-  auto const said = co_await tools_.workers.assign(member.url, std::move(assignment), deadline);
-  auto problem = Problem();
-  if (said.has_error()) {
-    problem = Problem(ProblemCode::worker_unreachable,
-                      title + " did not take epoch " + std::to_string(epoch) + ": " + said.error().detail);
-    suspect(member.worker, member.incarnation);
-  } else if (said.value().has_error()) {
-    auto const& answer = said.value().error();
-    auto const fenced = answer.code == ProblemCode::epoch_fenced;
-    auto const code = fenced ? answer.code : ProblemCode::worker_unreachable;
-    if (fenced) change->epoch_seen = std::max(change->epoch_seen, epoch_seen_by(answer, epoch));
-    problem = Problem(code, title + " refused epoch " + std::to_string(epoch) + ": " + answer.detail);
-  }
-  if (!problem.detail.empty()) {
-    problem.ranks = {member.rank};
-    change->refusals.push_back(std::move(problem));
-  }
-  --change->pending;
-  change->changed.notify_all();
-}
-
-asio::awaitable<std::optional<Problem>> Cluster::erase_group(std::string name) {
-  auto const erased = groups_.erase(name);
-  if (erased.has_error()) co_return erased.error();
-  auto const& group = erased.value().group;
-  tools_.group_statistics.forget(name);
-  keep_epoch(name, erased.value().forgotten);
-  keep_group(name);
-  tell_of(group, "group.deleted", "");
-  tools_.log.info("group {} epoch={} deleted", group.name, group.epoch);
-  co_return co_await tools_.journal.flush();
 }
 
 http::Checked<api::Worker> Cluster::find(std::string_view id) const {
