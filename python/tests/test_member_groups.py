@@ -45,7 +45,12 @@ def test_a_group_of_more_workers_than_are_ready_is_not_made(pair: Pair) -> None:
 
 def test_groups_that_cannot_be_are_refused(pair: Pair) -> None:
     worker, group = pair.workers[0], pair.groups[0]
-    for workers, why in (([*pair.ids, pair.ids[0]], "twice"), ([pair.ids[1]], "not among"), ([], "exactly one")):
+    bad_workers: list[tuple[list[str], str]] = [
+        ([*pair.ids, pair.ids[0]], "twice"),
+        ([pair.ids[1]], "not among"),
+        ([], "exactly one"),
+    ]
+    for workers, why in bad_workers:
         with pytest.raises(chorus.BadArgument, match=why):
             worker.create_group("bad", workers)
     with pytest.raises(chorus.BadArgument, match="backwards"):
@@ -56,7 +61,13 @@ def test_groups_that_cannot_be_are_refused(pair: Pair) -> None:
         worker.create_group("bad", "ab")
     with pytest.raises(ValueError, match="timeout"):
         worker.create_group("bad", pair.ids, timeout=0)
-    for ranks, why in (([0, 0], "twice"), ([0, 2], "has 2 ranks"), ([1], "which calls"), ([], "needs ranks")):
+    bad_ranks: list[tuple[list[int], str]] = [
+        ([0, 0], "twice"),
+        ([0, 2], "has 2 ranks"),
+        ([1], "which calls"),
+        ([], "needs ranks"),
+    ]
+    for ranks, why in bad_ranks:
         with pytest.raises(chorus.BadArgument, match=why):
             group.subgroup(ranks)
     with pytest.raises(ValueError, match="ranks"):
