@@ -12,8 +12,12 @@ namespace {
 constexpr std::size_t first_worker_options = 232;
 constexpr std::size_t first_collective_options = 88;
 constexpr std::size_t first_message_options = 24;
+constexpr std::size_t first_group_options = 40;
+constexpr std::size_t first_coordinator_options = 48;
 static_assert(sizeof(chorus_worker_options_t) >= first_worker_options);
 static_assert(sizeof(chorus_collective_options_t) >= first_collective_options);
+static_assert(sizeof(chorus_coordinator_options_t) >= first_coordinator_options);
+static_assert(sizeof(chorus_group_options_t) >= first_group_options);
 static_assert(sizeof(chorus_message_options_t) >= first_message_options && sizeof(chorus_received_t) == 16);
 
 Error bad(std::string text) { return {WorkerErrc::bad_argument, std::move(text)}; }
@@ -153,6 +157,33 @@ Result<MessageOptions> to_options(chorus_message_options_t const* options) {
   if (given->reserved != 0) return bad("chorus_message_options_t: reserved is not 0");
   to.tag = given->tag;
   if (given->timeout_ms != 0) to.timeout = std::chrono::milliseconds(given->timeout_ms);
+  return to;
+}
+
+Result<GroupOptions> to_options(chorus_group_options_t const* options) {
+  if (options == nullptr) return bad("options is NULL: a group needs members");
+  auto const given = read_sized(options, first_group_options, "chorus_group_options_t");
+  if (given.has_error()) return given.error();
+  if (given->reserved != 0) return bad("chorus_group_options_t: reserved is not 0");
+  GroupOptions to;
+  if (auto status = set(to.workers, given->workers, given->workers_length, "workers"); status.has_error())
+    return status.error();
+  to.size = given->ranks;
+  set(to.order, given->order);
+  return to;
+}
+
+Result<CoordinatorOptions> to_options(chorus_coordinator_options_t const* options) {
+  auto const given = read_sized(options, first_coordinator_options, "chorus_coordinator_options_t");
+  if (given.has_error()) return given.error();
+  for (auto const part : given->reserved)
+    if (part != 0) return bad("chorus_coordinator_options_t: reserved is not 0");
+  CoordinatorOptions to;
+  set(to.program, given->program);
+  set(to.host, given->host);
+  to.port = given->port;
+  if (auto status = set(to.arguments, given->arguments, given->arguments_length, "arguments"); status.has_error())
+    return status.error();
   return to;
 }
 

@@ -12,6 +12,7 @@
 
 #include "worker/api/errc.hpp"
 #include "worker/api/joined_group.hpp"
+#include "worker/api/local_coordinator.hpp"
 #include "worker/api/worker.hpp"
 
 namespace chorus::library {
@@ -53,6 +54,8 @@ template <class Struct>
 [[nodiscard]] Result<WorkerOptions> to_worker_options(chorus_worker_options_t const* options);
 [[nodiscard]] Result<CollectiveOptions> to_options(chorus_collective_options_t const* options);
 [[nodiscard]] Result<MessageOptions> to_options(chorus_message_options_t const* options);
+[[nodiscard]] Result<GroupOptions> to_options(chorus_group_options_t const* options);
+[[nodiscard]] Result<CoordinatorOptions> to_options(chorus_coordinator_options_t const* options);
 // CHORUS_ANY_SOURCE or a rank; whether it is one of the group, the C++ interface says.
 [[nodiscard]] Result<std::uint32_t> to_source(std::int64_t source);
 [[nodiscard]] inline chorus_received_t to_received(Received const& received) {

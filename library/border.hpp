@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <new>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,14 @@ chorus_status_t guarded(chorus_error_t* error, Body&& body) noexcept {
   } catch (std::bad_alloc const&) { return tell(error, CHORUS_OUT_OF_MEMORY, {}); } catch (std::exception const& e) {
     return tell(error, CHORUS_INTERNAL, e.what());
   } catch (...) { return tell(error, CHORUS_INTERNAL, "an exception of an unknown type"); }
+}
+
+// Runs `body` with the Worker, which is not stopped meanwhile. `worker` is not null.
+template <class Body>
+chorus_status_t with_worker(chorus_worker_t& worker, chorus_error_t* error, Body&& body) {
+  std::shared_lock const lock(worker.stopping);
+  if (!worker.worker) return tell(error, CHORUS_STOPPED, "worker " + worker.id + " has stopped");
+  return body(*worker.worker);
 }
 
 }  // namespace chorus::library

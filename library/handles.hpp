@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "worker/api/joined_group.hpp"
+#include "worker/api/local_coordinator.hpp"
 #include "worker/api/worker.hpp"
 
 struct chorus_error {
@@ -39,6 +40,10 @@ struct chorus_request {
   std::unique_ptr<chorus::Received> got;
   chorus_received_t* received = nullptr;  // takes what was got; null: nobody asks
   chorus::Handle handle;
+};
+
+struct chorus_coordinator {
+  chorus::LocalCoordinator coordinator;
 };
 
 struct chorus_memory {

@@ -9,14 +9,6 @@ namespace {
 
 constexpr std::size_t first_worker_info = 24;
 
-// Runs `body` with the Worker, which is not stopped meanwhile. `worker` is not null.
-template <class Body>
-chorus_status_t with_worker(chorus_worker_t& worker, chorus_error_t* error, Body&& body) {
-  std::shared_lock const lock(worker.stopping);
-  if (!worker.worker) return tell(error, CHORUS_STOPPED, "worker " + worker.id + " has stopped");
-  return body(*worker.worker);
-}
-
 }  // namespace
 
 chorus_status_t chorus_worker_start(chorus_worker_options_t const* options, chorus_worker_t** worker,
@@ -55,24 +47,6 @@ chorus_status_t chorus_worker_describe(chorus_worker_t const* worker, chorus_wor
     auto const written = write_sized(info, filled, first_worker_info, "chorus_worker_info_t");
     if (written.has_error()) return tell(error, written.error());
     return CHORUS_OK;
-  });
-}
-
-chorus_status_t chorus_worker_join(chorus_worker_t* worker, char const* name, int64_t timeout_ms,
-                                   chorus_group_t** group, chorus_error_t* error) {
-  return guarded(error, [&]() -> chorus_status_t {
-    if (worker == nullptr) return bad_argument(error, "worker is NULL");
-    if (group == nullptr) return bad_argument(error, "group is NULL: there is nowhere to put the new one");
-    *group = nullptr;
-    if (name == nullptr) return bad_argument(error, "name is NULL");
-    auto const deadline = to_deadline(timeout_ms);
-    if (deadline.has_error()) return tell(error, deadline.error());
-    return with_worker(*worker, error, [&](chorus::Worker& running) -> chorus_status_t {
-      auto joined = running.join(name, *deadline);
-      if (joined.has_error()) return tell(error, joined.error());
-      *group = new chorus_group{std::move(*joined)};
-      return CHORUS_OK;
-    });
   });
 }
 

@@ -103,7 +103,7 @@ void add_groups(Table& table) {
       .gives<api::Group>(200, "Its next epoch.", {location})
       .fails_with({unknown_worker, not_enough_workers, worker_unreachable, epoch_fenced, idempotency_reused});
   table.add(delete_, "/v1/groups/{name}", Access::submit, "Delete a group")
-      .gives_nothing(204, "It is deleted.")
+      .gives_nothing(204, "It is deleted, and its members have been told.")
       .fails_with({unknown_group});
 }
 

@@ -43,7 +43,7 @@ def ctype_of(written: str) -> Any:
     inner = written.removesuffix("*")
     if (struct := abi.STRUCTS.get(inner.removesuffix("_t"))) is not None:
         return ctypes.POINTER(struct)
-    if re.fullmatch(r"chorus_(worker|group|request|memory|error)_t", inner):
+    if re.fullmatch(r"chorus_(coordinator|worker|group|request|memory|error)_t", inner):
         return ctypes.c_void_p
     return ctypes.POINTER(ctype_of(inner))
 

@@ -118,7 +118,11 @@ awaitable<void> groups(World* world) {
   CHECK((co_await world->get("/v1/groups/g")).text("/epoch") == "2");
   CHECK((co_await world->call(Method::delete_, "/v1/groups/g")).status == 204);
   CHECK((co_await world->get("/v1/groups/g")).code() == "unknown_group");
-  CHECK((co_await world->put("/v1/groups/g", R"({"size":2})")).text("/epoch") == "3");
+  auto const& farewell = world->workers[1]->assignments.back();
+  CHECK(farewell.group.epoch == 3);
+  CHECK(farewell.group.members.empty());
+  CHECK((co_await world->call(Method::delete_, "/v1/groups/g")).code() == "unknown_group");
+  CHECK((co_await world->put("/v1/groups/g", R"({"size":2})")).text("/epoch") == "4");
 }
 
 awaitable<void> group_not_taken(World* world) {

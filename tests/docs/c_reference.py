@@ -20,6 +20,7 @@ WIDTH = 120
 SECTIONS = {  # in the order of the page
     "status": "Version, statuses and errors",
     "worker": "Workers",
+    "coordinator": "Coordinators",
     "memory": "Memory",
     "group": "Groups",
     "collectives": "Collectives",

@@ -39,6 +39,8 @@ Status check(WorkerOptions const& options) {
   if (!options.coordinator.empty())
     if (auto const url = http::parse_services(options.coordinator); url.has_error())
       return Error(WorkerErrc::bad_argument, "coordinator: " + url.error().detail);
+  if (auto const host = http::parse_listen_host(options.host); host.has_error())
+    return Error(WorkerErrc::bad_argument, "host: " + host.error().detail);
   if (!options.advertise.empty())
     if (auto const url = service::advertised_url(options.advertise, "http", 7071); url.has_error())
       return Error(WorkerErrc::bad_argument, "advertise: " + url.error().detail);
@@ -123,13 +125,14 @@ void Core::end(Error why) {
 void Core::note(std::string const& group) {
   auto const epoch = service_.groups().epoch_of(group);
   auto const assignment = epoch != nullptr ? std::make_shared<service::Assignment const>(epoch->assignment()) : nullptr;
-  std::shared_ptr<Member> member;
+  std::shared_ptr<Member> member;  // outlives the lock
   {
     std::lock_guard const lock(mutex_);
     if (ended_) return;
     auto& known = groups_[group];
     known.assignment = assignment;
     member = known.member;
+    if (!assignment) groups_.erase(group);
     changed_.notify_all();
   }
   if (member) member->follow(assignment.get());
@@ -142,6 +145,9 @@ Machinery Core::machinery() {
           &regions_,
           service_.arena().get(),
           [this](api::Trouble trouble) { report(std::move(trouble)); },
+          [this](std::string const& name, std::vector<std::string> ids, TimePoint deadline) {
+            return create(name, {std::move(ids), 0, "listed"}, deadline);
+          },
           service_.metrics().open_ledger()};
 }
 
@@ -155,55 +161,6 @@ std::vector<api::GroupCalls> Core::calls() {
   for (auto const& [name, known] : groups_)
     if (known.member) calls.push_back(known.member->calls());
   return calls;
-}
-
-Result<std::shared_ptr<Member>> Core::join(std::string const& group, TimePoint deadline) {
-  if (!service::is_valid_worker_id(group))
-    return Error(WorkerErrc::bad_argument,
-                 "'" + group.substr(0, 80) + "' is no name of a group: 1 to 64 letters, digits and ._-");
-  if (!has_coordinator_)
-    return Error(WorkerErrc::no_coordinator, "this worker was started without a coordinator: nobody makes groups");
-  std::vector<std::shared_ptr<Member>> former;  // outlive the lock: their ends may take a moment
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    if (ended_) return *ended_;
-    if (auto const found = groups_.find(group); found != groups_.end() && found->second.assignment) {
-      auto& [assignment, member] = found->second;
-      bool const is_new = !member || member->epoch() != assignment->group.epoch;
-      if (is_new && assignment->group.lost.empty()) {
-        former.push_back(std::move(member));
-        member = std::make_shared<Member>(machinery(), *assignment);
-      }
-      if (member && member->epoch() == assignment->group.epoch && !member->is_over()) return member;
-    }
-    if (std::chrono::steady_clock::now() >= deadline) break;
-    changed_.wait_until(lock, deadline);
-  }
-  lock.unlock();
-  return why_not(group);
-}
-
-std::optional<std::string> Core::unready() {
-  std::promise<std::optional<std::string>> answer;
-  boost::asio::post(control_, [this, &answer] { answer.set_value(service_.unready()); });
-  return answer.get_future().get();
-}
-
-Error Core::why_not(std::string const& group) {
-  if (auto const why = unready()) return {WorkerErrc::no_coordinator, *why};
-  std::lock_guard const lock(mutex_);
-  if (ended_) return *ended_;
-  auto const found = groups_.find(group);
-  if (found == groups_.end() || !found->second.assignment)
-    return {WorkerErrc::not_assigned,
-            "nobody has made a group " + group + " with " + identity().id + " in it until the deadline"};
-  auto const& [assignment, member] = found->second;
-  auto text = "epoch " + std::to_string(assignment->group.epoch) + " of group " + group;
-  if (member && member->is_over())
-    text += " has failed (" + member->why_over() + ")";
-  else
-    text += " has lost members";
-  return {WorkerErrc::no_new_epoch, text + ", and there was no newer one until the deadline"};
 }
 
 Result<Worker::Memory> Core::allocate(std::size_t bytes) {

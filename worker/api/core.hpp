@@ -33,6 +33,9 @@ class Core : public std::enable_shared_from_this<Core> {
 
   void stop();
   [[nodiscard]] Result<std::shared_ptr<Member>> join(std::string const& group, TimePoint deadline);
+  [[nodiscard]] Result<std::shared_ptr<Member>> create(std::string const& group, GroupOptions const& options,
+                                                       TimePoint deadline);
+  [[nodiscard]] Status remove(std::string const& group, TimePoint deadline);
   [[nodiscard]] Result<Worker::Memory> allocate(std::size_t bytes);
   [[nodiscard]] Result<std::unique_ptr<memory::RegisteredMemory>> adopt(std::span<std::byte> bytes);
   [[nodiscard]] service::Identity const& identity() const { return service_.identity(); }
@@ -47,8 +50,13 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] Status open();
   void note(std::string const& group);  // on the control thread
   void end(Error why);
+  // `wanted`: members without which an epoch is not the one that is waited for; null: any.
+  [[nodiscard]] Result<std::shared_ptr<Member>> join(std::string const& group, TimePoint deadline,
+                                                     GroupOptions const* wanted);
   [[nodiscard]] std::optional<std::string> unready();
-  [[nodiscard]] Error why_not(std::string const& group);
+  [[nodiscard]] Error why_not(std::string const& group, GroupOptions const* wanted);
+  // Sends a request until it succeeds, cannot succeed any more, or the deadline. Returns the body of the answer.
+  [[nodiscard]] Result<std::string> ask(http::Call const& call, TimePoint deadline);
   [[nodiscard]] Machinery machinery();
   void report(api::Trouble trouble);
   [[nodiscard]] std::vector<api::GroupCalls> calls();

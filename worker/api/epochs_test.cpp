@@ -36,6 +36,7 @@ TEST_CASE("options that cannot be") {
     CHECK(mentions(worker.error().detail, part));
   };
   refused([](auto& o) { o.coordinator = "nonsense"; }, "coordinator");
+  refused([](auto& o) { o.host = "no host"; }, "no host");
   refused([](auto& o) { o.id = "a b"; }, "a b");
   refused([](auto& o) { o.log_level = "loud"; }, "loud");
   refused([](auto& o) { o.link_checksum = "perhaps"; }, "perhaps");

@@ -53,6 +53,13 @@ std::string JoinedGroup::path() const { return member_->path(); }
 std::string JoinedGroup::why_not_shared() const { return member_->why_not_shared(); }
 std::vector<std::uint32_t> JoinedGroup::culprits() const { return member_->culprits(); }
 
+Result<JoinedGroup> JoinedGroup::subgroup(std::vector<std::uint32_t> const& ranks,
+                                          std::chrono::steady_clock::time_point deadline) const {
+  auto member = member_->subgroup(ranks, deadline);
+  if (member.has_error()) return member.error();
+  return JoinedGroup(std::move(*member));
+}
+
 JoinedGroup::Block JoinedGroup::block(std::uint32_t rank, std::uint64_t elements) const {
   auto const range = plan::Layout(elements, size()).range(rank % size());
   return {range.begin, range.size()};

@@ -114,6 +114,13 @@ class JoinedGroup {
   };
   [[nodiscard]] Block block(std::uint32_t rank, std::uint64_t elements) const;
 
+  // Makes a group of some members, each rank once, of which `ranks`[r] has rank r in the new group; these call it, with
+  // the same list, and no others. Several groups of one list are several groups; Worker::delete_group() takes the name
+  // of one. Has nothing to do with the order of calls. Errors as of Worker::create_group(), and bad_argument for ranks
+  // that the group does not have, or without the caller's.
+  [[nodiscard]] Result<JoinedGroup> subgroup(std::vector<std::uint32_t> const& ranks,
+                                             std::chrono::steady_clock::time_point deadline) const;
+
   using Options = CollectiveOptions;
 
   // In place: `tensor` becomes the reduction of all members' tensors. The other form leaves the input as it is; both

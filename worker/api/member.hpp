@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,8 @@
 
 namespace chorus::embedded {
 
+class Member;
+
 // What the calls of a worker's members share; `owner` keeps it all alive.
 struct Machinery {
   std::shared_ptr<void const> owner;
@@ -30,6 +33,11 @@ struct Machinery {
   memory::Arena* arena = nullptr;  // null: no memory is shared
   // Tells the coordinator of a call that failed. Any thread.
   std::function<void(::chorus::api::Trouble)> report;
+  // Makes the group of this name, of these ids in the order of their ranks, and joins it. Any thread.
+  using TimePoint = std::chrono::steady_clock::time_point;
+  std::function<Result<std::shared_ptr<Member>>(std::string const& name, std::vector<std::string> ids,
+                                                TimePoint deadline)>
+      create;
   std::shared_ptr<metrics::RunLedger> ledger;  // of one member
 };
 
@@ -53,6 +61,11 @@ class Member {
   [[nodiscard]] std::string why_over() const;
   // Ranks that the failure names, ascending; empty where no member is to blame.
   [[nodiscard]] std::vector<std::uint32_t> culprits() const;
+
+  // See JoinedGroup.
+  [[nodiscard]] Result<std::shared_ptr<Member>> subgroup(std::vector<std::uint32_t> const& ranks,
+                                                         Machinery::TimePoint deadline);
+  [[nodiscard]] std::vector<std::string> ids() const;
 
   // Those without a root that have ended well, for the coordinator.
   [[nodiscard]] ::chorus::api::GroupCalls calls() const;
@@ -138,6 +151,9 @@ class Member {
   mutable std::mutex ending_;
   std::optional<Error> over_;            // the first reason
   std::vector<std::uint32_t> culprits_;  // of the same failure
+
+  std::mutex dividing_;
+  std::map<std::string, std::uint64_t> subgroups_;  // made so far, by the digest of their ranks
 
   std::mutex messaging_;
   std::condition_variable message_ended_;

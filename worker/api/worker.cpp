@@ -35,6 +35,14 @@ Result<JoinedGroup> Worker::join(std::string const& group, TimePoint deadline) {
   return JoinedGroup(std::move(*member));
 }
 
+Result<JoinedGroup> Worker::create_group(std::string const& name, GroupOptions const& options, TimePoint deadline) {
+  auto member = core_->create(name, options, deadline);
+  if (member.has_error()) return member.error();
+  return JoinedGroup(std::move(*member));
+}
+
+Status Worker::delete_group(std::string const& name, TimePoint deadline) { return core_->remove(name, deadline); }
+
 Result<Worker::Memory> Worker::allocate_bytes(std::size_t bytes) { return core_->allocate(bytes); }
 
 Worker::Registration::Registration(std::unique_ptr<memory::RegisteredMemory> memory) : memory_(std::move(memory)) {}

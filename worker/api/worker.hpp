@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collectives/core/locality.hpp"
 #include "collectives/core/result.hpp"
@@ -53,6 +54,15 @@ struct WorkerOptions {
   std::string log_level = "warn";  // trace, debug, info, warn, error, off: to standard error
 };
 
+// The members of a group that a program makes: `workers` or `size`.
+struct GroupOptions {
+  std::vector<std::string> workers;  // ids, each once, the id of this worker among them
+  std::uint32_t size = 0;            // so many of the ready workers, those that stand closest together
+  // "listed": rank r is the r-th of `workers`; "locality", "measured": docs/guides/groups.md. "": listed if there are
+  // `workers`, otherwise locality.
+  std::string order;
+};
+
 // A whole worker in this process: its HTTP service, its lease at the coordinator, its data plane, on two threads of its
 // own. A process may have several. All functions from any thread.
 class Worker {
@@ -77,6 +87,21 @@ class Worker {
   // in which no call of this worker has failed and no member is lost. The same epoch, joined again, is the same member,
   // in the same order of calls. Errors: WorkerErrc, all of them; the detail says what was missing at the deadline.
   [[nodiscard]] Result<JoinedGroup> join(std::string const& group, TimePoint deadline);
+
+  // Makes a group at the coordinator, and joins it. With `workers` every member calls it, with the same options: the
+  // first one listed asks the coordinator, once all have joined that, and the others wait for the group. With `size`
+  // one worker calls it, and the others join(). A group of this name in which a call has failed gets its next epoch.
+  // Errors: WorkerErrc. bad_argument: members or an order that cannot be, or this worker is a member of that group
+  // already. not_assigned: a member is unknown or does not answer until the deadline, the first one listed has not
+  // called, or this worker is not one of the `size`. EngineErrc::forbidden: the worker's token does not suffice.
+  [[nodiscard]] Result<JoinedGroup> create_group(std::string const& name, GroupOptions const& options,
+                                                 TimePoint deadline);
+
+  // Deletes a group at the coordinator; one member calls it, after all have met in a barrier. Returns when the others
+  // have been told: their calls end with EngineErrc::epoch_fenced, and every worker frees what it holds of the group
+  // once its JoinedGroups are gone. A group that is not there is no error. Errors: WorkerErrc bad_argument,
+  // no_coordinator, stopped, fenced; EngineErrc::forbidden.
+  [[nodiscard]] Status delete_group(std::string const& name, TimePoint deadline);
 
   // Elements, not initialized, where the other workers of the host see them; where that cannot be, in memory of the
   // process's own, which works as well and is copied once on its way. Errors: TensorErrc::out_of_memory.

@@ -69,6 +69,9 @@ class Worker {
 
   // For programs that call collectives in this process, after open(). Groups: control thread only.
   [[nodiscard]] GroupRegistry& groups();
+  // Its requests to the coordinator, whose URL is empty if there is none: control thread only. Ended by stop().
+  [[nodiscard]] http::Client& client() { return client_; }
+  [[nodiscard]] std::string const& coordinator() const { return coordinator_; }
   // A call of such a program has failed. Used on the control thread only.
   void report(api::Trouble trouble);
   // Supplies the calls of such a program so far, per group; called on the control thread.

@@ -12,6 +12,7 @@
 #define CHORUS_CHORUS_H
 
 #include <chorus/collectives.h>
+#include <chorus/coordinator.h>
 #include <chorus/group.h>
 #include <chorus/memory.h>
 #include <chorus/message.h>

@@ -52,9 +52,25 @@ model::LearnedCosts::Place learned_at(Planner::Question const& question) {
 }  // namespace
 
 asio::awaitable<Result<RankAssignment>> Planner::arrange(Standing as_listed, Seniority seniority) {
-  co_return co_await asio::co_spawn(thread_.executor(),
-                                    arrange_there(std::move(as_listed), std::move(seniority), levels_.constants()),
-                                    http::until_done_there());
+  bool const is_usual = as_listed.pairs == nullptr && as_listed.gpus == nullptr && as_listed.by_position.empty();
+  auto const known = std::ranges::find_if(arranged_, [&](Arranged const& one) {
+    return is_usual && one.seniority == seniority && one.localities == as_listed.localities;
+  });
+  if (known != arranged_.end()) {
+    arranged_.splice(arranged_.begin(), arranged_, known);
+    co_return known->assignment;
+  }
+  Arranged fresh{as_listed.localities, seniority, {}};
+  auto const version = levels_version_;
+  auto assignment =
+      co_await asio::co_spawn(thread_.executor(),
+                              arrange_there(std::move(as_listed), std::move(seniority), levels_.constants()),
+                              http::until_done_there());
+  if (assignment.has_error() || !is_usual || version != levels_version_) co_return assignment;
+  fresh.assignment = assignment.value();
+  arranged_.push_front(std::move(fresh));
+  if (arranged_.size() > arrangements_kept) arranged_.pop_back();
+  co_return assignment;
 }
 
 asio::awaitable<Result<std::vector<api::RoleInAlgorithm>>> Planner::roles(Standing in_rank_order,
@@ -84,8 +100,10 @@ asio::awaitable<Result<model::Choice>> Planner::select(Question question, Standi
 
 void Planner::measured(Level level, double latency_s, double bytes_per_s) {
   levels_.add(level, levels_.constants().link(Level::host).alpha_s + latency_s, bytes_per_s);
+  ++levels_version_;
   kept_.clear();
   recent_.clear();
+  arranged_.clear();
 }
 
 void Planner::learn(Question const& question, plan::Spec const& spec, double seconds) {

@@ -30,6 +30,8 @@ class Planner {
   Planner(Planner const&) = delete;
   Planner& operator=(Planner const&) = delete;
 
+  // The last 32 answers without measured pairs and GPUs are kept: programs make groups of the same members again and
+  // again.
   boost::asio::awaitable<Result<RankAssignment>> arrange(Standing as_listed, Seniority seniority);
 
   // The roles of one rank, see roles_of().
@@ -83,7 +85,12 @@ class Planner {
     model::Choice choice;
     std::list<Key>::iterator position;
   };
-  static constexpr std::size_t answers_kept = 256;
+  struct Arranged {
+    std::vector<Locality> localities;
+    Seniority seniority;
+    RankAssignment assignment;
+  };
+  static constexpr std::size_t answers_kept = 256, arrangements_kept = 32;
   static constexpr std::size_t previews_waiting_max = 16;
   template <class Answer>
   boost::asio::awaitable<http::Checked<Answer>> in_line(boost::asio::awaitable<http::Checked<Answer>> work);
@@ -91,9 +98,11 @@ class Planner {
   void keep(Key const& key, model::Choice const& choice);
 
   model::MeasuredLevels levels_;
+  std::uint64_t levels_version_ = 0;  // one more with each measurement
   model::LearnedCosts learned_;
   std::map<Key, Kept> kept_;
   std::list<Key> recent_;  // most recent first
+  std::list<Arranged> arranged_;  // most recent first
   std::size_t previews_waiting_ = 0;
   http::SideThread thread_, preview_thread_;
 };

@@ -145,7 +145,7 @@ awaitable<void> a_new_epoch(World* world) {
   CHECK((co_await launch(world)).text("/state") == "succeeded");
   CHECK(looks(*world) == 9);
   CHECK((co_await world->call(Method::delete_, "/v1/groups/g")).status == 204);
-  CHECK((co_await world->put("/v1/groups/g", R"({"size":3})")).text("/epoch") == "3");
+  CHECK((co_await world->put("/v1/groups/g", R"({"size":3})")).text("/epoch") == "4");
   CHECK((co_await launch(world)).text("/state") == "succeeded");
   CHECK(looks(*world) == 12);
 }

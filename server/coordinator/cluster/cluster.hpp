@@ -25,6 +25,8 @@
 
 namespace chorus::coordinator {
 
+class TellMembers;
+
 struct ClusterPatience {
   std::chrono::milliseconds probe{2000};       // for a joining worker to answer at its advertised address
   std::chrono::milliseconds suspicion{1000};   // for a worker whose connection broke
@@ -92,6 +94,9 @@ class Cluster {
   // Problems as in pick_members; those of Journal::flush; worker_unreachable or a member's problem, with the name of
   // the member. Then the group keeps its former epoch and is degraded, because members may have left that epoch.
   boost::asio::awaitable<http::Checked<api::Group>> put_group(std::string name, api::GroupRequest request);
+  // Deletes a group, and returns when its members have been told: their calls end with epoch_fenced. A member that
+  // cannot be reached stays in the epoch until it hears of a later one of this name. Problems: unknown_group; those of
+  // Journal::flush.
   boost::asio::awaitable<std::optional<http::Problem>> erase_group(std::string name);
 
   // A member with its roles, in groups of any size. Problems: unknown_group; unknown_worker without such a rank.
@@ -139,11 +144,16 @@ class Cluster {
   [[nodiscard]] bool may_measure(Change const& change) const;
   [[nodiscard]] Standing standing_of(std::vector<Worker> const& members, api::GroupRequest const& request) const;
   void remember_pairs(JournalGroup const& kept);
+  // Spawns the change, and returns its result.
+  boost::asio::awaitable<http::Checked<api::Group>> carried_out(std::shared_ptr<Change> change);
   boost::asio::awaitable<void> change_group(std::shared_ptr<Change> change);
   // False if a PUT asks for another order than the group has, or for a newly measured one.
   [[nodiscard]] static bool keeps_order(Change const& change, api::Group const& former);
   boost::asio::awaitable<http::Checked<api::Group>> make_epoch(std::shared_ptr<Change> change);
-  boost::asio::awaitable<std::optional<http::Problem>> tell_members(std::shared_ptr<Change> change, api::Group group);
+  // Returns the group that was deleted.
+  boost::asio::awaitable<http::Checked<api::Group>> end_group(std::shared_ptr<Change> change);
+  // Sends an epoch to these members, and waits for their answers.
+  boost::asio::awaitable<std::shared_ptr<TellMembers>> tell(api::Group group, std::vector<api::Member> members);
   void lose(Worker const& worker, std::string const& why, bool has_ended);
   void degrade_groups_of(Worker const& worker, char const* why);
   void keep_worker(std::string const& id);

@@ -45,10 +45,10 @@ class Running {
 
 }  // namespace
 
-TellMembers::TellMembers(WorkerClient& workers, asio::any_io_executor executor, api::Group group, std::string token,
-                         http::TimePoint deadline)
+TellMembers::TellMembers(WorkerClient& workers, asio::any_io_executor executor, api::Group group,
+                         std::vector<api::Member> members, std::string token, http::TimePoint deadline)
     : workers_(workers),
-      members_(group.members),
+      members_(std::move(members)),
       message_(std::make_shared<EpochMessage const>(std::move(group), std::move(token))),
       deadline_(deadline),
       running_(std::min(members_.size(), told_at_once)),

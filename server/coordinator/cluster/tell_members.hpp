@@ -17,8 +17,8 @@ namespace chorus::coordinator {
 class TellMembers {
  public:
   // `token`: see EpochMessage.
-  TellMembers(WorkerClient& workers, boost::asio::any_io_executor executor, api::Group group, std::string token,
-              http::TimePoint deadline);
+  TellMembers(WorkerClient& workers, boost::asio::any_io_executor executor, api::Group group,
+              std::vector<api::Member> members, std::string token, http::TimePoint deadline);
   TellMembers(TellMembers const&) = delete;
   TellMembers& operator=(TellMembers const&) = delete;
 
@@ -31,6 +31,7 @@ class TellMembers {
 
   // Afterwards. The highest epoch that a refusing member has seen; 0 for none.
   [[nodiscard]] std::uint32_t epoch_seen() const { return epoch_seen_; }
+  [[nodiscard]] std::vector<http::Problem> const& refusals() const { return refusals_; }
   // The refusals as one problem; none if every member has taken the epoch. epoch_fenced only if nothing else is wrong,
   // because a higher epoch does not help a member that cannot be reached.
   [[nodiscard]] std::optional<http::Problem> refusal() const;

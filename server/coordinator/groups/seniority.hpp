@@ -15,6 +15,8 @@ struct Seniority {
   std::vector<std::uint32_t> order;  // indices in the list of members; empty: as listed
   std::size_t survivors = 0;         // number of survivors; they are first in `order` and become the first ranks
   bool ranks_as_listed = false;      // then `order` is of positions, and there are no survivors
+
+  friend bool operator==(Seniority const&, Seniority const&) = default;
 };
 
 // The members of the previous epoch. An id with another incarnation is a newcomer.

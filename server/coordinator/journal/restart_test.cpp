@@ -91,7 +91,7 @@ awaitable<void> epochs_go_on(World* world) {
   CHECK((co_await world->call(Method::delete_, "/v1/groups/g")).status == 204);
   co_await world->restart();
   CHECK((co_await world->get("/v1/groups/g")).code() == "unknown_group");
-  CHECK((co_await world->put("/v1/groups/g", R"({"size":2})")).text("/epoch") == "2");
+  CHECK((co_await world->put("/v1/groups/g", R"({"size":2})")).text("/epoch") == "3");
 }
 
 awaitable<void> refused_for_now(World* world) {

@@ -27,6 +27,12 @@ FakeCoordinator::FakeCoordinator() {
   });
   server_.Delete(R"(/v1/workers/([^/]+)/lease)",
                  [](httplib::Request const&, httplib::Response& response) { response.status = 204; });
+  server_.Put(R"(/v1/groups/([^/]+))",
+              [this](httplib::Request const& request, httplib::Response& response) { make(request, response); });
+  server_.Delete(R"(/v1/groups/([^/]+))", [this](httplib::Request const& request, httplib::Response& response) {
+    remove(request.matches[1]);
+    response.status = 204;
+  });
   port_ = server_.bind_to_any_port("127.0.0.1");
   thread_ = std::thread([this] { server_.listen_after_bind(); });
 }
@@ -48,10 +54,62 @@ FakeCoordinator::Joined FakeCoordinator::wait_for(std::string const& id) {
   return joined_.at(id);
 }
 
+bool FakeCoordinator::has_joined(std::string const& id) {
+  std::lock_guard const lock(mutex_);
+  return joined_.contains(id);
+}
+
+void FakeCoordinator::make(httplib::Request const& request, httplib::Response& response) {
+  std::vector<std::string> ids;
+  auto const asked = boost::json::parse(request.body);
+  for (auto const& id : asked.at("workers").as_array()) ids.emplace_back(id.as_string());
+  for (auto const& id : ids)
+    if (!has_joined(id)) {
+      response.status = 404;
+      return response.set_content(R"({"code":"unknown_worker","detail":"no worker ')" + id + R"(' has joined"})",
+                                  "application/problem+json");
+    }
+  std::string const name = request.matches[1];
+  std::uint32_t epoch = 0;
+  {
+    std::lock_guard const lock(mutex_);
+    epoch = ++last_epoch_;
+  }
+  assign(name, epoch, ids);
+  std::lock_guard const lock(mutex_);
+  response.status = 201;
+  response.set_content(http::encode(groups_.at(name)), "application/json");
+}
+
+void FakeCoordinator::remove(std::string const& name) {
+  std::vector<chorus::api::Member> members;
+  chorus::api::Group nobody;
+  nobody.name = name;
+  nobody.state = "ready";
+  {
+    std::lock_guard const lock(mutex_);
+    nobody.epoch = ++last_epoch_;
+    if (auto const group = groups_.extract(name)) members = group.mapped().members;
+  }
+  tell(nobody, members);
+}
+
+void FakeCoordinator::tell(chorus::api::Group const& group, std::vector<chorus::api::Member> const& members) {
+  chorus::api::GroupAssignment message;
+  message.group = group;
+  message.token = "00000000000000ff";
+  for (auto const& member : members) {
+    message.worker = member.worker;
+    message.incarnation = member.incarnation;
+    httplib::Client client(member.url);
+    auto const answer = client.Put("/v1/groups/" + group.name, http::encode(message), "application/json");
+    if (!answer || answer->status != 204) throw std::runtime_error(answer ? answer->body : "no answer");
+  }
+}
+
 void FakeCoordinator::assign(std::string const& name, std::uint32_t epoch, std::vector<std::string> const& ids,
                              Change const& change) {
-  chorus::api::GroupAssignment message;
-  auto& group = message.group;
+  chorus::api::Group group;
   group.name = name;
   group.epoch = epoch;
   group.state = "ready";
@@ -78,14 +136,11 @@ void FakeCoordinator::assign(std::string const& name, std::uint32_t epoch, std::
   line("all_to_all", {}, "direct");
   line("barrier", {}, "dissemination");
   if (change) change(group);
-  message.token = "00000000000000ff";
-  for (auto const& member : group.members) {
-    message.worker = member.worker;
-    message.incarnation = member.incarnation;
-    httplib::Client client(member.url);
-    auto const answer = client.Put("/v1/groups/" + name, http::encode(message), "application/json");
-    if (!answer || answer->status != 204) throw std::runtime_error(answer ? answer->body : "no answer");
+  {
+    std::lock_guard const lock(mutex_);
+    groups_[name] = group;
   }
+  tell(group, group.members);
 }
 
 WorkerOptions test_options(std::string id, std::string coordinator, Memory memory) {

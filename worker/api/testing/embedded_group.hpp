@@ -39,6 +39,11 @@ class FakeCoordinator {
     std::string incarnation, url;
   };
   [[nodiscard]] Joined wait_for(std::string const& id);
+  [[nodiscard]] bool has_joined(std::string const& id);
+  // PUT and DELETE of a group, as workers ask for: of ids that have all joined, in their order.
+  void make(httplib::Request const& request, httplib::Response& response);
+  void remove(std::string const& name);
+  void tell(chorus::api::Group const& group, std::vector<chorus::api::Member> const& members);
 
   httplib::Server server_;
   int port_ = 0;
@@ -46,6 +51,8 @@ class FakeCoordinator {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Joined> joined_;
+  std::map<std::string, chorus::api::Group> groups_;
+  std::uint32_t last_epoch_ = 1000;  // of those that workers have asked for
   int renewal_status_ = 200;
 };
 

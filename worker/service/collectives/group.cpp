@@ -63,6 +63,10 @@ http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment c
 
 engine::Failure superseded_by(Assignment const& assignment, api::Group const& next) {
   engine::Failure failure{engine::EngineErrc::epoch_fenced, {}, {}, {}};
+  if (next.members.empty()) {
+    failure.text = "group " + assignment.group.name + " was deleted";
+    return failure;
+  }
   failure.text = "group " + assignment.group.name + " went on to epoch " + std::to_string(next.epoch);
   for (auto const& peer : assignment.members) {
     auto const incarnation = api::to_hex(peer.incarnation);

@@ -36,7 +36,7 @@ struct Assignment {
 
 // The failure of calls of this epoch when the group has a new one: peer_lost with the lost ranks as culprits if workers
 // of these incarnations are no longer members, otherwise epoch_fenced. "group g went on to epoch 4 without rank 3
-// (w3)".
+// (w3)". An epoch without members is a deleted group.
 [[nodiscard]] engine::Failure superseded_by(Assignment const& assignment, api::Group const& next);
 
 // The report to the coordinator about a call that failed because of these ranks.

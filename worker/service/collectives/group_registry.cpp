@@ -107,7 +107,7 @@ std::optional<Problem> GroupRegistry::assign(api::GroupAssignment const& message
 
 std::shared_ptr<GroupEpoch const> GroupRegistry::epoch_of(std::string const& name) const {
   auto const found = entries_.find(name);
-  return found == entries_.end() ? nullptr : found->second.epoch;
+  return found == entries_.end() ? nullptr : found->second->epoch;
 }
 
 std::optional<Problem> GroupRegistry::accept(api::GroupAssignment const& message) {
@@ -123,11 +123,11 @@ std::optional<Problem> GroupRegistry::accept(api::GroupAssignment const& message
 
   auto found = entries_.find(name);
   if (found == entries_.end()) {
-    if (entries_.size() == max_groups)
+    if (entries_.size() - retired_.size() == max_groups)
       return Problem(ProblemCode::unavailable, "this worker knows " + std::to_string(max_groups) + " groups already");
-    found = entries_.try_emplace(name, executor_).first;
+    found = entries_.emplace(name, std::make_shared<Entry>(executor_)).first;
   }
-  auto& entry = found->second;
+  auto& entry = *found->second;
   auto const epoch = message.group.epoch;
   if (epoch < entry.highest_epoch) return fenced(name, epoch, entry.highest_epoch, "is over");
   if (epoch == entry.highest_epoch && entry.epoch != nullptr) {
@@ -139,11 +139,22 @@ std::optional<Problem> GroupRegistry::accept(api::GroupAssignment const& message
   entry.highest_epoch = epoch;
   if (entry.epoch != nullptr) go_on(*entry.epoch, message.group);
   entry.epoch.reset();
-  if (!*assignment) return std::nullopt;
+  std::erase(retired_, name);
+  if (!*assignment) {
+    retire(name);
+    return std::nullopt;
+  }
   for (auto const& member : (*assignment)->members)
     if (member.worker != identity_.id) plane_.fence(member.worker, member.incarnation);
   entry.epoch = std::make_shared<GroupEpoch>(executor_, std::move(**assignment));
   return std::nullopt;
+}
+
+void GroupRegistry::retire(std::string const& name) {
+  retired_.push_back(name);
+  if (retired_.size() <= retired_kept) return;
+  entries_.erase(retired_.front());
+  retired_.pop_front();
 }
 
 // The failure of the current call names the lost members, if there are any.
@@ -164,7 +175,7 @@ void GroupRegistry::end(GroupEpoch& epoch, Error why) {
 
 Checked<GroupRegistry::EpochPtr> GroupRegistry::find(std::string const& name) const {
   auto const found = entries_.find(name);
-  if (found != entries_.end() && found->second.epoch != nullptr) return found->second.epoch;
+  if (found != entries_.end() && found->second->epoch != nullptr) return found->second->epoch;
   return unknown_group(name);
 }
 
@@ -186,8 +197,8 @@ Checked<api::Group> GroupRegistry::get(std::string const& name) const {
 
 std::optional<Problem> GroupRegistry::check_epoch(std::string const& name, std::uint32_t epoch) const {
   auto const found = entries_.find(name);
-  if (found == entries_.end() || epoch >= found->second.highest_epoch) return std::nullopt;
-  return fenced(name, epoch, found->second.highest_epoch, "is over");
+  if (found == entries_.end() || epoch >= found->second->highest_epoch) return std::nullopt;
+  return fenced(name, epoch, found->second->highest_epoch, "is over");
 }
 
 awaitable<GroupRegistry::Outcome> GroupRegistry::call(std::string group, std::string op, api::LocalCall call,
@@ -197,7 +208,8 @@ awaitable<GroupRegistry::Outcome> GroupRegistry::call(std::string group, std::st
   if (auto problem = check_call(*parsed, call)) co_return std::move(*problem);
   auto const found = entries_.find(group);
   if (found == entries_.end()) co_return unknown_group(group);
-  auto& entry = found->second;
+  auto const kept = found->second;
+  auto& entry = *kept;
   auto const name = name_of(call, origin.key, entry.highest_epoch);
   auto asked = name.empty() ? "" : asked_by(op, call);
   if (auto const known = entry.answers.find(name)) {
@@ -371,7 +383,7 @@ awaitable<Checked<RunEnd>> GroupRegistry::run_one(GroupEpoch& epoch, RunOrder or
 std::vector<api::GroupCalls> GroupRegistry::calls() const {
   std::vector<api::GroupCalls> calls;
   for (auto const& [name, entry] : entries_)
-    if (entry.epoch != nullptr && entry.epoch->calls().calls > 0) calls.push_back(entry.epoch->calls());
+    if (entry->epoch != nullptr && entry->epoch->calls().calls > 0) calls.push_back(entry->epoch->calls());
   return calls;
 }
 
@@ -382,7 +394,7 @@ awaitable<void> GroupRegistry::drained(steady_clock::time_point deadline) {
 void GroupRegistry::stop(std::string const& why) {
   draining_ = true;
   for (auto& [name, entry] : entries_)
-    if (entry.epoch != nullptr) end(*entry.epoch, {engine::EngineErrc::aborted, why});
+    if (entry->epoch != nullptr) end(*entry->epoch, {engine::EngineErrc::aborted, why});
 }
 
 }  // namespace chorus::service

@@ -1,6 +1,7 @@
 // The groups of this worker, and the members' calls of its clients, in which no coordinator takes part.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,9 +31,9 @@ class GroupRegistry {
         on_trouble_(std::move(on_trouble)) {}
 
   // Takes an assignment from the coordinator. A new epoch ends the calls of the old one and closes links of replaced
-  // members; an epoch without this worker ends its membership. Problems: epoch_fenced for another addressee, for an
-  // epoch below the highest seen (errors[] names it at /group/epoch), and for other members under the same epoch;
-  // invalid_field.
+  // members; an epoch without this worker ends its membership, one without members is a deleted group. Problems:
+  // epoch_fenced for another addressee, for an epoch below the highest seen (errors[] names it at /group/epoch), and
+  // for other members under the same epoch; invalid_field.
   [[nodiscard]] std::optional<http::Problem> assign(api::GroupAssignment const& message);
 
   [[nodiscard]] std::vector<api::Group> list(std::string const& after, std::size_t limit) const;
@@ -75,7 +76,8 @@ class GroupRegistry {
  private:
   using EpochPtr = std::shared_ptr<GroupEpoch>;
   using Answers = http::KeptAnswers<std::string, Outcome>;  // by name of the call
-  // Kept for ever once the coordinator has assigned the group.
+  // Kept while this worker is a member, and then among the last retired_kept: old assignments that come late are
+  // refused. Calls that are under way keep it as well.
   struct Entry {
     explicit Entry(boost::asio::any_io_executor executor) : answers(std::move(executor), {.answers = calls_kept}) {}
     std::uint32_t highest_epoch = 0;
@@ -83,6 +85,7 @@ class GroupRegistry {
     Answers answers;
     UnnamedCalls unnamed;
   };
+  static constexpr std::size_t retired_kept = 1024;
 
   // Why a call that is not a repetition is refused before it takes a number, whatever it asks for.
   [[nodiscard]] std::optional<http::Problem> refusal(Entry& entry, GroupEpoch& epoch, api::LocalCall const& call,
@@ -104,6 +107,8 @@ class GroupRegistry {
   [[nodiscard]] std::optional<http::Problem> accept(api::GroupAssignment const& message);
   [[nodiscard]] http::Checked<EpochPtr> find(std::string const& name) const;
   void go_on(GroupEpoch& epoch, api::Group const& next);
+  // This worker is no member of the group any more.
+  void retire(std::string const& name);
   void end(GroupEpoch& epoch, Error why);
 
   boost::asio::any_io_executor executor_;
@@ -111,7 +116,8 @@ class GroupRegistry {
   engine::DataPlane& plane_;
   Identity const& identity_;
   OnTrouble const on_trouble_;
-  std::map<std::string, Entry> entries_;
+  std::map<std::string, std::shared_ptr<Entry>> entries_;
+  std::deque<std::string> retired_;  // names of entries without an epoch, oldest first, each once
   Listener listener_;
   bool draining_ = false;
   std::size_t calls_ = 0;

@@ -158,6 +158,24 @@ TEST_CASE("an epoch below the highest seen is refused, also when the group is go
   CHECK(group.assign(0, 7).status == 204);
 }
 
+TEST_CASE("a deleted group ends its calls, and its name is free for a later one") {
+  LiveGroup group(2);
+  group.assign(1);
+  group.put_everywhere("x");
+  Answer waiting;
+  std::thread call([&] { waiting = group.at(0).post("/v1/groups/g/all_reduce", sum_of_x); });
+  while (!mentions(group.at(1).metrics(), R"(chorus_link_connections{peer="w0",link="shm"} 1)")) continue;
+  group.assign(2, [](auto& m) { m.group.members.clear(); });
+  call.join();
+  INFO(waiting.body);
+  CHECK(waiting.code() == "epoch_fenced");
+  CHECK(mentions(waiting.body, "group g was deleted"));
+  CHECK(group.at(0).get("/v1/groups").json().at("items").as_array().empty());
+  CHECK(group.at(0).post("/v1/groups/g/all_reduce", sum_of_x).code() == "unknown_group");
+  group.assign(3);
+  for (auto const& answer : group.all_reduce(sum_of_x)) CHECK(answer.status == 200);
+}
+
 TEST_CASE("impossible assignments are refused") {
   LiveGroup group(2);
   auto const refused = [&](LiveGroup::Change const& change, std::string const& code, std::string const& part) {

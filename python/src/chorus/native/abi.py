@@ -108,6 +108,33 @@ class CollectiveOptions(ctypes.Structure):
     ]
 
 
+class CoordinatorOptions(ctypes.Structure):
+    """``chorus_coordinator_options_t``."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("program", c_char_p),
+        ("host", c_char_p),
+        ("port", c_uint16),
+        ("reserved", c_uint16 * 3),
+        ("arguments", POINTER(c_char_p)),
+        ("arguments_length", c_size_t),
+    ]
+
+
+class GroupOptions(ctypes.Structure):
+    """``chorus_group_options_t``."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("workers", POINTER(c_char_p)),
+        ("workers_length", c_size_t),
+        ("order", c_char_p),
+        ("ranks", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
 class MessageOptions(ctypes.Structure):
     """``chorus_message_options_t``."""
 
@@ -127,6 +154,8 @@ STRUCTS: dict[str, type[ctypes.Structure]] = {
     "chorus_tensor": Tensor,
     "chorus_const_tensor": ConstTensor,
     "chorus_collective_options": CollectiveOptions,
+    "chorus_coordinator_options": CoordinatorOptions,
+    "chorus_group_options": GroupOptions,
     "chorus_message_options": MessageOptions,
     "chorus_received": Received,
 }
@@ -151,6 +180,15 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "chorus_worker_free": (None, (_handle,)),
     "chorus_worker_describe": (_status, (_handle, POINTER(WorkerInfo), _handle)),
     "chorus_worker_join": (_status, (_handle, c_char_p, c_int64, _to_handle, _handle)),
+    "chorus_start_coordinator": (_status, (POINTER(CoordinatorOptions), c_int64, _to_handle, _handle)),
+    "chorus_coordinator_url": (c_char_p, (_handle,)),
+    "chorus_coordinator_free": (None, (_handle,)),
+    "chorus_worker_create_group": (
+        _status,
+        (_handle, c_char_p, POINTER(GroupOptions), c_int64, _to_handle, _handle),
+    ),
+    "chorus_worker_delete_group": (_status, (_handle, c_char_p, c_int64, _handle)),
+    "chorus_group_subgroup": (_status, (_handle, POINTER(c_uint32), c_size_t, c_int64, _to_handle, _handle)),
     "chorus_group_free": (None, (_handle,)),
     "chorus_group_describe": (_status, (_handle, POINTER(GroupInfo), _handle)),
     "chorus_group_block": (_status, (_handle, c_uint32, c_uint64, POINTER(c_uint64), POINTER(c_uint64), _handle)),

@@ -81,6 +81,32 @@ class Group(Blocks, Messages):
             )
         return [member.worker for member in sorted(found.members, key=lambda member: member.rank)]
 
+    def subgroup(self, ranks: Sequence[int], timeout: float = 60.0) -> Group:
+        """Makes a group of some members: rank ``ranks[r]`` of this group has rank r in the new one.
+
+        Exactly these members call it, with the same list. Several groups of one list are several groups;
+        `Worker.delete_group` takes the `name` of one.
+
+        Raises
+        ------
+        BadArgument
+            A rank that the group does not have, one twice, or not the caller's.
+        NotAssigned, NoCoordinator
+            The first of `ranks` has not called within `timeout`, or the coordinator does not answer.
+        """
+        numbers, count = options.numbers("ranks", ranks)
+        pointer = ctypes.c_void_p()
+        with self._handle as group:
+            self._library.call(
+                "chorus_group_subgroup",
+                group,
+                numbers,
+                count,
+                options.milliseconds("timeout", timeout),
+                ctypes.byref(pointer),
+            )
+        return self._worker._member(pointer, f"a subgroup of {self.name!r}")
+
     @property
     def path(self) -> str:
         """How members reach each other: ``"shm"``, ``"links"``, or ``"unknown"`` before the first call.

@@ -58,6 +58,11 @@ def _list(name: str, values: Sequence[int], kind: Any, bits: int) -> tuple[Any, 
     return (kind * len(numbers))(*numbers), len(numbers)
 
 
+def numbers(name: str, values: Sequence[int]) -> tuple[Any, int]:
+    """Returns a list of numbers of 32 bits as C takes it, and its length."""
+    return _list(name, values, ctypes.c_uint32, 32)
+
+
 def collective(
     *,
     reduce: str = "sum",

@@ -227,7 +227,69 @@ class Worker:
                 break
             if status not in patient or deadline.passed() or running.stopping:
                 raise error
-        handle = Handle(pointer.value or 0, running.library.functions["chorus_group_free"], f"group {group!r}")
+        return self._member(pointer, f"group {group!r}")
+
+    def create_group(
+        self, name: str, workers: Sequence[str] | int, *, order: str | None = None, timeout: float = 60.0
+    ) -> Group:
+        """Makes a group at the coordinator, and joins it. Blocks in the library: signals are handled afterwards.
+
+        Every worker of `workers` calls it, with the same arguments: the first one listed asks the coordinator, once all
+        have joined that, and the others wait for the group. With a number of workers one calls it, and the others
+        `join`.
+
+        Parameters
+        ----------
+        name : str
+            The group's name: a new one, or that of a group in which a call has failed.
+        workers : list of str, or int
+            Ids of the members; or how many, which takes the ready workers that stand closest together.
+        order : str, optional
+            ``"listed"``: rank r is ``workers[r]``, as without it if there are ids; ``"locality"``; ``"measured"``.
+        timeout : float
+            Seconds.
+
+        Raises
+        ------
+        BadArgument
+            An id is listed twice or not this worker's, or this worker is a member of that group already.
+        NotAssigned, NoCoordinator
+            A member is unknown or does not answer within `timeout`.
+        """
+        given = abi.GroupOptions(size=ctypes.sizeof(abi.GroupOptions))
+        given.order = options.text("order", order)
+        if isinstance(workers, int):
+            given.ranks = options.unsigned("workers", workers)
+        else:
+            given.workers, given.workers_length = _texts("workers", workers)
+        pointer = ctypes.c_void_p()
+        with self._running.handle as worker:
+            self._running.library.call(
+                "chorus_worker_create_group",
+                worker,
+                options.text("name", name),
+                ctypes.byref(given),
+                options.milliseconds("timeout", timeout),
+                ctypes.byref(pointer),
+            )
+        return self._member(pointer, f"group {name!r}")
+
+    def delete_group(self, name: str, timeout: float = 60.0) -> None:
+        """Deletes a group at the coordinator: one member calls it, after all have met in `Group.barrier`.
+
+        Calls of the others end with `chorus.EpochFenced`. A group that is not there is no error.
+        """
+        with self._running.handle as worker:
+            self._running.library.call(
+                "chorus_worker_delete_group",
+                worker,
+                options.text("name", name),
+                options.milliseconds("timeout", timeout),
+            )
+
+    def _member(self, pointer: ctypes.c_void_p, what: str) -> Group:
+        running = self._running
+        handle = Handle(pointer.value or 0, running.library.functions["chorus_group_free"], what)
         joined = Group(self, running.library, handle, running.requests)
         running.groups.add(joined)
         return joined
