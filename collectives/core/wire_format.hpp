@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "collectives/core/dtype.hpp"
+#include "collectives/core/op.hpp"
 
 namespace chorus {
 
@@ -29,6 +30,12 @@ inline constexpr std::array all_wire_formats{WireFormat::bf16, WireFormat::f16, 
       break;
   }
   return Dtype::fp8_block;
+}
+
+// Operations whose collectives can send codes.
+[[nodiscard]] constexpr bool can_be_compressed(Op op) {
+  return op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter || op == Op::all_gather ||
+         op == Op::broadcast;
 }
 
 // f32 and f64 have all formats, f16 and bf16 those of one byte.
