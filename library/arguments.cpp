@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "collectives/core/nearest_name.hpp"
+
 namespace chorus::library {
 namespace {
 
@@ -146,6 +148,10 @@ Result<CollectiveOptions> to_options(chorus_collective_options_t const* options)
   if (receive_counts.has_error()) return receive_counts.error();
   to.receive_counts.assign(receive_counts->begin(), receive_counts->end());
   if (given->timeout_ms != 0) to.timeout = std::chrono::milliseconds(given->timeout_ms);
+  if (given->compression == nullptr) return to;
+  to.compression = parse_wire_format(given->compression);
+  if (!to.compression)
+    return bad("compression: " + unknown_name("format", given->compression, names_of(all_wire_formats)));
   return to;
 }
 

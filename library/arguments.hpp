@@ -26,7 +26,7 @@ template <class Struct>
   if (given == nullptr) return known;
   constexpr std::size_t growth = 1024;  // by far more than a struct may grow: a larger size was never set
   auto const size = given->size;
-  if (size < first_size || size > sizeof(Struct) + growth)
+  if (size < first_size || size % alignof(Struct) != 0 || size > sizeof(Struct) + growth)
     return Error(WorkerErrc::bad_argument, std::string(name) + ": size is " + std::to_string(size) + ", not sizeof(" +
                                                name + "), which is " + std::to_string(sizeof(Struct)));
   auto const* const bytes = reinterpret_cast<std::byte const*>(given);

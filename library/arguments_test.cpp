@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstddef>
 
 #include "tests/support/mentions.hpp"
 
@@ -42,6 +43,29 @@ TEST_CASE("the options of a program that knows no more than this library are tak
   CHECK(options->receive_counts.empty());
   CHECK(!options->arity);
   CHECK(options->timeout == std::chrono::milliseconds(250));
+  CHECK(!options->compression);
+}
+
+TEST_CASE("a compression is a format by its name; another name is refused, with the nearest one") {
+  chorus_collective_options_t given{};
+  given.size = sizeof(given);
+  given.compression = "int8";
+  CHECK(to_options(&given)->compression == WireFormat::int8);
+  given.compression = "int9";
+  auto const refused = to_options(&given);
+  REQUIRE(refused.has_error());
+  CHECK(refused.error().detail.find("did you mean 'int8'?") != std::string::npos);
+}
+
+TEST_CASE("the options of a program with an earlier header are taken; what lies behind them is not read") {
+  chorus_collective_options_t given{};
+  given.size = offsetof(chorus_collective_options_t, compression);
+  given.root = 3;
+  given.compression = "not of this struct";
+  auto const options = to_options(&given);
+  REQUIRE(options.has_value());
+  CHECK(options->root == 3);
+  CHECK(!options->compression);
 }
 
 TEST_CASE("what is 0 is the default, and so is a struct that is not there") {

@@ -9,8 +9,15 @@
 
 namespace chorus {
 
-enum class Dtype : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8 };
+// The last two are no types of tensors: an element is a block of codes with a scale
+// (docs/reference/float_codes.md).
+enum class Dtype : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, int8_block, fp8_block };
 
+inline constexpr std::size_t block_bytes = 256;              // codes, then the scale as f32
+inline constexpr std::size_t block_codes = block_bytes - 4;  // one byte each
+inline constexpr std::size_t dtypes_count = 14;              // blocks included
+
+// Types of tensors.
 inline constexpr std::array all_dtypes{Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::i64, Dtype::i32,
                                        Dtype::i16, Dtype::i8,  Dtype::u64, Dtype::u32,  Dtype::u16, Dtype::u8};
 
@@ -32,11 +39,21 @@ inline constexpr std::array all_dtypes{Dtype::f64, Dtype::f32, Dtype::f16, Dtype
     case Dtype::i8:
     case Dtype::u8:
       return 1;
+    case Dtype::int8_block:
+    case Dtype::fp8_block:
+      return block_bytes;
   }
   return 0;
 }
 
+[[nodiscard]] constexpr bool is_block(Dtype dtype) { return dtype == Dtype::int8_block || dtype == Dtype::fp8_block; }
+
+// Size of an element of a partial sum that is kept in f32. A block has as many f32 as bytes, the last four unused.
+[[nodiscard]] constexpr std::size_t wide_bytes(Dtype dtype) {
+  return (is_block(dtype) ? block_bytes : 1) * sizeof(float);
+}
+
 [[nodiscard]] std::string_view name(Dtype dtype);
-[[nodiscard]] std::optional<Dtype> parse_dtype(std::string_view text);  // "f32"; nothing for any other text
+[[nodiscard]] std::optional<Dtype> parse_dtype(std::string_view text);  // "f32"; types of tensors only
 
 }  // namespace chorus

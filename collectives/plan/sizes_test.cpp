@@ -1,4 +1,4 @@
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/codes.hpp"
 
 #include <doctest/doctest.h>
 
@@ -92,4 +92,13 @@ TEST_CASE("impossible counts are refused with the reason") {
   CHECK(why(Op::all_gather, {0, {1ull << 62, 1ull << 62, 3}, {}}) == "counts sum up to more than 63 bits hold");
   CHECK(why(Op::all_gather, {0, {1, 2, 3}, {}}) == "");
   CHECK(why(Op::all_to_all, {6, {}, {}}, true) == "");
+}
+
+TEST_CASE("the block of each rank has whole blocks of codes") {
+  CHECK(carriers_of(WireFormat::int8, Op::all_reduce, 3, {757, {}, {}}) == 4);
+  CHECK(carriers_of(WireFormat::int8, Op::all_gather, 3, {757, {}, {}}) == 4);
+  CHECK(carriers_of(WireFormat::fp8_e4m3, Op::reduce_scatter, 3, {60, {}, {}}) == 3);
+  CHECK(carriers_of(WireFormat::int8, Op::all_gather, 3, {0, {253, 0, 252}, {}}) == 3);
+  CHECK(carriers_of(WireFormat::bf16, Op::all_gather, 3, {0, {253, 0, 252}, {}}) == 505);
+  CHECK(blocks_of(Op::all_gather, 3, {757, {}, {}}) == std::vector<std::uint64_t>{253, 252, 252});
 }

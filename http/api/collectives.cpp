@@ -7,11 +7,11 @@ namespace chorus::api {
 BOOST_DESCRIBE_STRUCT(CollectiveList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(PlanRequest, (),
                       (group, ranks, localities, topology, links, op, bytes, dtype, algorithm, root, arity,
-                       algorithm_shape, reproducible))
+                       algorithm_shape, reproducible, compression))
 BOOST_DESCRIBE_STRUCT(PlannedMove, (), (op, rank, peer, chunk, chunks))
 BOOST_DESCRIBE_STRUCT(PlanAnswer, (),
                       (algorithm, root, arity, algorithm_shape, reason, predicted_seconds, considered, lower_bound,
-                       verified, verification, rounds, order, stretch))
+                       wire_bytes, compression_ratio, verified, verification, rounds, order, stretch))
 
 constexpr auto required(CollectiveList const*) { return std::array<std::string_view, 1>{"items"}; }
 

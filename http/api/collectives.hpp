@@ -35,6 +35,9 @@ struct CollectiveRequest {
   // same timeout. "fail": it fails. Absent: the group's setting. A collective in place always fails.
   std::optional<std::string> on_failure;
   bool reproducible = false;
+  // bf16, f16, int8 or fp8_e4m3: sends codes of floats, which lose precision. For all_reduce, reduce, reduce_scatter,
+  // all_gather and broadcast.
+  std::optional<std::string> compression;
   Schedule schedule;
 };
 
@@ -105,6 +108,8 @@ struct Collective {
   std::uint32_t arity = 2;
   std::vector<std::uint32_t> algorithm_shape;
   std::optional<std::string> local_algorithm;  // only if a worker has several tensors of the name
+  std::optional<std::uint64_t> wire_bytes;     // size of the tensor's codes; none: not compressed
+  std::optional<double> compression_ratio;     // bytes of the tensor per byte of its codes
   std::string reason;
   std::vector<Considered> considered;  // the cheapest candidate of each of up to ten algorithms, and the chosen one
   double predicted_seconds = 0;
@@ -139,6 +144,7 @@ struct PlanRequest {
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> algorithm_shape;
   bool reproducible = false;
+  std::optional<std::string> compression;
 };
 
 struct PlannedMove {
@@ -158,6 +164,8 @@ struct PlanAnswer {
   double predicted_seconds = 0;
   std::vector<Considered> considered;
   LowerBound lower_bound;
+  std::optional<std::uint64_t> wire_bytes;  // size of the vector's codes; none: not compressed
+  std::optional<double> compression_ratio;  // bytes of the vector per byte of its codes
   bool verified = false;
   std::string verification;  // "every output chunk holds every rank's contribution once", or the failure
   std::vector<std::vector<PlannedMove>> rounds;     // empty above 64 ranks

@@ -57,7 +57,7 @@ BOOST_DESCRIBE_STRUCT(Group, (),
                        segment_bytes, slow, next_sequence))
 BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
                       (group, op, tensor, output, reduce, counts, local_algorithm, algorithm, root, arity,
-                       algorithm_shape, epoch, timeout_ms, in_place, on_failure, reproducible, schedule))
+                       algorithm_shape, epoch, timeout_ms, in_place, on_failure, reproducible, compression, schedule))
 BOOST_DESCRIBE_STRUCT(Attempt, (), (run, epoch, error))
 BOOST_DESCRIBE_STRUCT(Considered, (),
                       (algorithm, root, arity, algorithm_shape, predicted_seconds, rounds, bytes_per_rank))
@@ -66,8 +66,9 @@ BOOST_DESCRIBE_STRUCT(StalledRank, (), (rank, worker, state, instruction, peer, 
 BOOST_DESCRIBE_STRUCT(Stall, (), (since, for_s, waiting_for, ranks, text))
 BOOST_DESCRIBE_STRUCT(Collective, (),
                       (id, state, request, run, epoch, dtype, shape, bytes, timeout_ms, algorithm, root, arity,
-                       algorithm_shape, local_algorithm, reason, considered, predicted_seconds, lower_bound, created_at,
-                       seconds, arrival_skew_seconds, ranks, attempts, stalled, traceparent, error))
+                       algorithm_shape, local_algorithm, wire_bytes, compression_ratio, reason, considered,
+                       predicted_seconds, lower_bound, created_at, seconds, arrival_skew_seconds, ranks, attempts,
+                       stalled, traceparent, error))
 BOOST_DESCRIBE_STRUCT(Event, (), (sequence, type, at, worker, incarnation, group, epoch, collective, run, code, detail))
 
 constexpr auto required(LinkMatrix const*) {

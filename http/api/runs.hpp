@@ -64,6 +64,7 @@ struct RunRequest {
   std::string local_algorithm = "centralized";  // between the parts of one worker
   std::uint64_t contributions = 0;              // number of parts of all workers, by which avg divides; 0: no parts
   std::string reduce;
+  std::optional<std::string> compression;  // format of the codes that are sent
   bool in_place = false;
   bool digests = true;
   Schedule schedule;
@@ -119,6 +120,7 @@ struct LocalCall {
   std::vector<std::uint64_t> counts;                // rows per rank, if uneven; all_to_all: rows sent to each rank
   std::vector<std::uint64_t> receive_counts;        // all_to_all: rows received from each rank
   std::string reduce = "sum";
+  std::optional<std::string> compression;  // format of the codes that are sent: see CollectiveRequest
   bool in_place = false;
   std::optional<std::string> algorithm;  // none: the group's selection table
   std::string local_algorithm = "auto";  // between x/0, x/1, ... of one worker

@@ -268,3 +268,26 @@ def test_memory_of_the_worker(pair: Pair) -> None:
         worker.empty(5).shape == (5,) and worker.empty((), "f64").shape == () and worker.empty((0, 2)).shape == (0, 2)
     )
     assert worker.empty(1).__array_interface__["data"][0] % 64 == 0
+
+
+@pytest.mark.parametrize(
+    ("compression", "error"), [("bf16", 0.004), ("f16", 0.001), ("int8", 0.008), ("fp8_e4m3", 0.08)]
+)
+def test_compressed_collectives_are_near_and_alike(pair: Pair, compression: str, error: float) -> None:
+    whole = numpy.linspace(-1, 1, 1000, dtype="f4")
+    results: dict[int, Any] = {}
+
+    def call(group: Group, rank: int) -> None:
+        results[rank] = group.all_reduce(whole * (rank + 1), reduce="avg", compression=compression)
+        tensor = whole.copy() if rank == 0 else numpy.zeros(1000, "f4")
+        group.broadcast(tensor, compression=compression)
+        assert abs(tensor - whole).max() <= error
+        own = group.reduce_scatter(whole, compression=compression)
+        assert abs(own - 2 * whole[rank * 500 : rank * 500 + 500]).max() <= 4 * error
+        assert abs(group.all_gather(whole[:500], compression=compression)[500:] - whole[:500]).max() <= error
+        reduced = group.reduce(whole.copy(), compression=compression)
+        assert rank != 0 or abs(reduced - 2 * whole).max() <= 4 * error
+
+    pair.both(call)
+    assert (results[0] == results[1]).all()
+    assert abs(results[0] - 1.5 * whole).max() <= 4 * error

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/plan/codes.hpp"
 #include "collectives/plan/positions.hpp"
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/text.hpp"
@@ -117,12 +118,21 @@ Result<model::Choice> select_in(Place const& place, model::Wish wish, std::uint6
   return choice;
 }
 
-Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, std::uint64_t elements, std::size_t element_bytes,
+Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, Vector const& vector,
                                 std::uint32_t verified_ranks_max) {
   if (wish.root) wish.root = place.rank_of(*wish.root);
-  auto const choice = select_in(place, std::move(wish), elements, element_bytes);
+  auto const format = vector.compression;
+  auto const ranks = static_cast<std::uint32_t>(place.shape.localities.size());
+  auto const elements =
+      format ? plan::carriers_of(*format, wish.op, ranks, {vector.elements, {}, {}}) : vector.elements;
+  auto const size = element_bytes(format ? carrier_of(*format) : vector.dtype);
+  auto const choice = select_in(place, std::move(wish), elements, size);
   if (!choice) return choice.error();
-  auto answer = explain(*choice, elements * element_bytes, verified_ranks_max);
+  auto answer = explain(*choice, elements * size, verified_ranks_max);
+  if (answer && format) {
+    answer->wire_bytes = elements * size;
+    answer->compression_ratio = compression_ratio(vector.elements * element_bytes(vector.dtype), elements * size);
+  }
   if (!answer || !place.ordered) return answer;
   answer->order = place.ordered->order;
   answer->stretch = place.ordered->stretch;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collectives/core/result.hpp"
+#include "collectives/core/wire_format.hpp"
 #include "collectives/model/select.hpp"
 #include "http/api/collectives.hpp"
 #include "server/planning/place.hpp"
@@ -31,9 +32,21 @@ inline constexpr std::uint32_t drawn_ranks_max = 64;  // above, PlanAnswer::roun
 [[nodiscard]] Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes,
                                               std::uint32_t verified_ranks_max);
 
+// Bytes of a vector per byte of its codes; 1 if there are none.
+[[nodiscard]] inline double compression_ratio(std::uint64_t bytes, std::uint64_t wire_bytes) {
+  return wire_bytes == 0 ? 1 : static_cast<double>(bytes) / static_cast<double>(wire_bytes);
+}
+
+// What a dry run moves: elements, or their codes.
+struct Vector {
+  std::uint64_t elements = 0;
+  Dtype dtype = Dtype::f32;
+  std::optional<WireFormat> compression;  // has_format(dtype, *compression) holds
+};
+
 // Returns the explained choice for the ranks of a place, and their order. A root in the wish is a row of the given
 // links, if there are any. Errors: PlanErrc.
-[[nodiscard]] Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, std::uint64_t elements,
-                                              std::size_t element_bytes, std::uint32_t verified_ranks_max);
+[[nodiscard]] Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, Vector const& vector,
+                                              std::uint32_t verified_ranks_max);
 
 }  // namespace chorus::planning

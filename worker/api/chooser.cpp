@@ -33,6 +33,7 @@ Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, std::string_vie
   call.arity = options.arity.value_or(choice.arity);
   assign(call.shape, options.algorithm_shape.empty() ? choice.shape : options.algorithm_shape);
   assign(call.by_position, choice.by_position);
+  call.compression = options.compression;
   assign(call.counts, options.counts);
   assign(call.receive_counts, options.receive_counts);
   call.timeout = options.timeout;
@@ -45,22 +46,25 @@ Result<Chooser::Answer*> Chooser::find(Op op, std::uint64_t bytes, bool shares_m
   auto const root = is_rooted(op) ? options.root : 0;
   for (auto known = known_.begin(); known != known_.end(); ++known)
     if (known->op == op && known->bytes == bytes && known->root == root && known->in_place == in_place &&
-        known->algorithm == options.algorithm) {
+        known->algorithm == options.algorithm && known->compresses == options.compression.has_value()) {
       if (known != known_.begin()) std::rotate(known_.begin(), known, known + 1);
       return &known_.front().answer;
     }
   auto choice = decide(op, bytes, shares_memory, in_place, options);
   if (choice.has_error()) return choice.error();
   if (known_.size() == known_max) known_.pop_back();
-  known_.insert(known_.begin(), Known{op, bytes, root, in_place, options.algorithm, {std::move(*choice), {}}});
+  known_.insert(
+      known_.begin(),
+      Known{op, bytes, root, in_place, options.algorithm, options.compression.has_value(), {std::move(*choice), {}}});
   return &known_.front().answer;
 }
 
 Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
                                         CollectiveOptions const& options) const {
-  if (options.algorithm == "auto" && shares_memory)
+  bool const adds_codes = options.compression && reduces(op);
+  if (options.algorithm == "auto" && shares_memory && !adds_codes)
     return for_shared_memory(op, bytes, in_place, is_rooted(op) ? options.root : 0);
-  auto line = service::select(group_, name(op), bytes, options.algorithm);
+  auto line = service::select(group_, name(op), bytes, options.algorithm, adds_codes);
   if (!line) return Error(PlanErrc::unsupported_operation, line.error().detail);
   auto const algorithm = algorithms::find(line->algorithm);
   if (algorithm.has_error()) return algorithm.error();

@@ -45,6 +45,7 @@ class Chooser {
     std::uint32_t root;
     bool in_place;
     std::string algorithm;
+    bool compresses;
     Answer answer;
   };
 

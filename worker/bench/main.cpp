@@ -35,6 +35,12 @@ Result<Dtype> parse_element(std::string const& text) {
   return Error(std::make_error_code(std::errc::invalid_argument), unknown_name("dtype", text, names_of(all_dtypes)));
 }
 
+Result<std::optional<WireFormat>> parse_compression(std::string const& text) {
+  if (auto const format = parse_wire_format(text)) return format;
+  return Error(std::make_error_code(std::errc::invalid_argument),
+               unknown_name("format", text, names_of(all_wire_formats)));
+}
+
 std::string check_device(std::string const& text) {
   if (text == "cuda") return {};
   auto const device = devices::parse_device(text);
@@ -50,6 +56,9 @@ std::string check(Options const& options) {
       return std::to_string(bytes) + " bytes are no whole number of " + std::string(name(options.dtype)) + " elements";
   if (options.fused != 0 && (options.ops != std::vector{Op::all_reduce} || options.algorithms.size() != 1))
     return "--fused is for all_reduce, by one --algorithm";
+  if (options.compression && (options.dtype != Dtype::f32 || options.device != "cpu" ||
+                              !std::ranges::all_of(options.ops, [](Op op) { return reduces(op); })))
+    return "--compression is for sums of f32 on --device cpu";
   if (options.in_place && options.ops != std::vector{Op::all_reduce}) return "--in-place is for all_reduce";
   if (options.in_place && options.device != "cpu") return "--in-place is for --device cpu";
   if (options.link == "tls" && (options.tls_certificate.empty() || options.tls_key.empty()))
@@ -87,6 +96,8 @@ int run(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   add_parsed(app, "--shape", options.shape, parse_shape, "how the ranks stand to each other, like 2,4 for a torus");
   add_parsed(app, "--dtype", options.dtype, parse_element, "element type");
+  add_parsed(app, "--compression", options.compression, parse_compression,
+             "sums of f32 send codes: bf16, f16, int8 or fp8_e4m3");
   app.add_option("--seconds", options.seconds, "about so long per size and algorithm")->check(CLI::PositiveNumber);
   app.add_option("--iterations", options.iterations_max, "at most so many per size and algorithm")
       ->check(CLI::PositiveNumber);

@@ -89,6 +89,9 @@ Carrier Carrier::of(Dtype dtype, std::uint64_t summands) {
     case Dtype::i64:
     case Dtype::u64:
       return Carrier(dtype, dtype, 2, 1);
+    case Dtype::int8_block:
+    case Dtype::fp8_block:
+      break;
   }
   CHORUS_ASSERT(false, "a dtype");
   return Carrier(dtype, dtype, 1, 1);
@@ -128,6 +131,9 @@ void Carrier::widen(std::span<std::byte> to, std::span<std::byte const> from) co
       auto const weight = 1 / scale_;
       return find_fold_average(dtype_)({&source, 1, &destination, 1, elements, false}, 1, 1, &weight);
     }
+    case Dtype::int8_block:
+    case Dtype::fp8_block:
+      break;
   }
 }
 
@@ -170,6 +176,9 @@ void Carrier::narrow(std::span<std::byte> to, std::span<std::byte> sums, std::ui
       auto* const destination = to.data();
       return find_fold_average(dtype_)({&source, 1, &destination, 1, elements, false}, divisor, scale_, nullptr);
     }
+    case Dtype::int8_block:
+    case Dtype::fp8_block:
+      break;
   }
 }
 

@@ -25,20 +25,20 @@ struct ReduceArguments {
 // and all alike to 64 bytes. One pass gives the same bits as a sequence of Combine.
 using Fold = void (*)(ReduceArguments const& arguments);
 
-// Null for pairs for which find_combine() is null, and for f16 and bf16: see Reducer.
+// Null for pairs for which find_combine() is null, and for f16 and bf16: see Reducer. For blocks it copies one source.
 [[nodiscard]] Fold find_fold(ReduceOp op, Dtype dtype);
 
 // Factors of the sources of an average, one for each, applied when they are read: powers of two, so that no sum
 // overflows. Null: all 1, as for integers.
 using Weights = float const*;
 
-// Divides a sum by divisor / scale, rounding as Divide does. Null for f16 and bf16.
+// Divides a sum by divisor / scale, rounding as Divide does. Null for f16, bf16 and blocks.
 using FoldAverage = void (*)(ReduceArguments const& arguments, std::uint32_t divisor, float scale, Weights weights);
 [[nodiscard]] FoldAverage find_fold_average(Dtype dtype);
 
-// The same for f16 and bf16, computed in f32, divided and rounded once. The first source and the destinations are f32
-// (wide) or of the dtype; the other sources are of the dtype. Null for other dtypes and for bit operations. Weights are
-// for sums only.
+// The same for f16, bf16 and blocks, computed in f32, divided and rounded once. The first source and the destinations
+// are f32 (wide) or of the dtype; the other sources are of the dtype. Null for other dtypes and for bit operations.
+// Weights are for sums only, and not for blocks.
 using FoldHalves = void (*)(ReduceArguments const& arguments, float divisor, Weights weights);
 [[nodiscard]] FoldHalves find_fold_halves(ReduceOp op, Dtype dtype, Width source, Width results);
 
@@ -46,8 +46,8 @@ using FoldHalves = void (*)(ReduceArguments const& arguments, float divisor, Wei
 // integers, and for f16, whose sums are f32.
 [[nodiscard]] float scale_of_average(Dtype dtype, std::uint64_t summands);
 
-// A complete reduction of one operation and dtype: avg divides, f16 and bf16 are summed in f32 and rounded once. A
-// value.
+// A complete reduction of one operation and dtype: avg divides; f16, bf16 and blocks are summed in f32 and rounded
+// once. A value.
 class Reducer {
  public:
   // Requires that find_combine(op, dtype) is not null.
@@ -59,8 +59,8 @@ class Reducer {
     std::uint32_t divisor = 1;  // of the result, if the operation is avg
     float scale = 1;            // floats are divided by divisor / scale, because sources have been divided by scale,
     Weights weights = nullptr;  // or are by these weights when they are read
-    bool wide_source = false;   // f16, bf16: the first source is f32
-    bool wide_results = false;  // f16, bf16: the destinations are f32
+    bool wide_source = false;   // f16, bf16, blocks: the first source is f32
+    bool wide_results = false;  // f16, bf16, blocks: the destinations are f32
   };
   void run(ReduceArguments const& arguments, How how) const;
 
@@ -71,8 +71,8 @@ class Reducer {
   Dtype dtype_;
   Fold fold_;            // of the dtype; for f16 and bf16 it only copies
   Fold fold_f32_;        // copies partial sums
-  FoldAverage average_;  // null unless the operation is avg; null for f16 and bf16
-  bool is_half_;         // f16 or bf16
+  FoldAverage average_;  // null unless the operation is avg; null for f16, bf16 and blocks
+  bool is_half_;         // f16, bf16 or blocks
 };
 
 }  // namespace chorus::devices

@@ -12,13 +12,15 @@ namespace chorus::devices {
 // The kernels of one instruction set. Plain arrays: see the note on weak symbols in lanes.inc.
 struct Kernels {
   char const* name = nullptr;
-  Combine combine[all_reduce_ops.size()][all_dtypes.size()] = {};
-  Fold fold[all_reduce_ops.size()][all_dtypes.size()] = {};
-  FoldAverage fold_average[all_dtypes.size()] = {};  // null for f16 and bf16
-  Divide divide[all_dtypes.size()] = {};
-  HalfCombine half_combine[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};  // by the widths of a and dst
-  FoldHalves fold_halves[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};    // by widths of source and results
-  Widen widen[all_dtypes.size()] = {};
+  Combine combine[all_reduce_ops.size()][dtypes_count] = {};
+  Fold fold[all_reduce_ops.size()][dtypes_count] = {};
+  FoldAverage fold_average[dtypes_count] = {};  // null for f16, bf16 and blocks
+  Divide divide[dtypes_count] = {};
+  HalfCombine half_combine[all_reduce_ops.size()][dtypes_count][2][2] = {};  // by the widths of a and dst
+  FoldHalves fold_halves[all_reduce_ops.size()][dtypes_count][2][2] = {};    // by widths of source and results
+  Widen widen[dtypes_count] = {};
+  Widen decode[dtypes_count] = {};         // null except for blocks
+  EncodeBlocks encode[dtypes_count] = {};  // null except for blocks
 };
 
 [[nodiscard]] Kernels const& baseline_kernels();

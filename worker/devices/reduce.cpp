@@ -51,6 +51,10 @@ FoldHalves find_fold_halves(ReduceOp op, Dtype dtype, Width source, Width result
 
 Widen find_widen(Dtype dtype) { return best_kernels().widen[static_cast<std::size_t>(dtype)]; }
 
+EncodeBlocks find_encode(Dtype block) { return best_kernels().encode[static_cast<std::size_t>(block)]; }
+
+Widen find_decode(Dtype block) { return best_kernels().decode[static_cast<std::size_t>(block)]; }
+
 Divide find_divide(Dtype dtype) { return best_kernels().divide[static_cast<std::size_t>(dtype)]; }
 
 }  // namespace chorus::devices

@@ -83,6 +83,9 @@ typedef struct chorus_collective_options {
   uint64_t const* receive_counts;  // of all_to_all with counts: elements from each rank
   size_t receive_counts_length;
   int64_t timeout_ms;  // milliseconds from when the call begins, which is when those before it have ended; 0: 30 s
+  // bf16, f16, int8, fp8_e4m3: sends codes of the elements, which lose precision; of all_reduce, reduce,
+  // reduce_scatter, all_gather, broadcast of floats. NULL: none. The same on all members.
+  char const* compression;
 } chorus_collective_options_t;
 
 // Reduces the tensors of all members, element by element, to every member. `input` and `output` have the same size and

@@ -40,6 +40,7 @@ class Collectives(Caller):
         in_place: bool | None = None,
         on_failure: str | None = None,
         reproducible: bool | None = None,
+        compression: str | None = None,
         schedule: Mapping[str, int] | None = None,
         validate_only: bool = False,
         wait: bool = True,
@@ -102,6 +103,7 @@ class Collectives(Caller):
             in_place=in_place,
             on_failure=on_failure,
             reproducible=reproducible,
+            compression=compression,
             schedule=schedule,
         )
         waits = wait and not validate_only
@@ -171,7 +173,7 @@ class Collectives(Caller):
         ----------
         **fields
             Those of a plan request: `group`, or `ranks` with `topology`, `localities` or `links`; `op`, `bytes`,
-            `dtype`, `algorithm`, `root`, `arity`, `algorithm_shape`, `reproducible`.
+            `dtype`, `algorithm`, `root`, `arity`, `algorithm_shape`, `reproducible`, `compression`.
         """
         return decode(PlanAnswer, self._ask("POST", "/v1/plans", encode(fields), timeout=timeout))
 

@@ -25,13 +25,20 @@ Result<Planned> plan_locally(api::PlanRequest const& request, model::Constants c
   auto const elements = elements_of(request, *dtype);
   if (!elements) return elements.error();
 
+  std::optional<WireFormat> format;
+  if (request.compression) {
+    format = parse_wire_format(*request.compression);
+    if (!format || !has_format(*dtype, *format) || !can_be_compressed(*op))
+      return Error(CliErrc::bad_value, request.op + " of " + request.dtype + " has no compression '" +
+                                           *request.compression + "': docs/reference/compressed_collectives.md");
+  }
   model::Wish const wish{.op = *op,
                          .algorithm = request.algorithm,
                          .root = request.root,
                          .arity = request.arity,
                          .shape = request.algorithm_shape,
-                         .reproducible = request.reproducible};
-  auto answer = planning::plan_in(*place, wish, *elements, element_bytes(*dtype), local_ranks_limit);
+                         .reproducible = request.reproducible || format};
+  auto answer = planning::plan_in(*place, wish, {*elements, *dtype, format}, local_ranks_limit);
   if (!answer) return answer.error();
   return Planned{std::move(*answer), static_cast<std::uint32_t>(place->shape.localities.size())};
 }

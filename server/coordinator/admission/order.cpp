@@ -85,6 +85,35 @@ bool is_tensor_name(std::string_view name) {
   }
 }
 
+http::Checked<std::optional<WireFormat>> check_compression(std::optional<std::string> const& compression,
+                                                           std::string const& op, ReduceOp reduce,
+                                                           std::string const& algorithm) {
+  if (!compression) return std::optional<WireFormat>();
+  auto const format = parse_wire_format(*compression);
+  if (!format) return invalid_field("/compression", unknown_name("format", *compression, names_of(all_wire_formats)));
+  auto const known = parse_op(op);
+  if (!known) return format;  // check_wish() refuses it
+  if (!can_be_compressed(*known))
+    return invalid_field("/compression",
+                         op + " has none; all_reduce, reduce, reduce_scatter, all_gather and broadcast have");
+  if (!reduces(*known)) return format;
+  if (reduce != ReduceOp::sum && reduce != ReduceOp::avg)
+    return invalid_field("/compression",
+                         "the error of " + std::string(name(reduce)) + " has no bound; sum and avg have");
+  if (algorithm != "auto" && algorithms::find(algorithm).has_value() && !in_worker_order(*known, algorithm))
+    return invalid_field("/compression", algorithm +
+                                             " does not reduce every element in one place in the order of the " +
+                                             "workers; " + names_in_worker_order(*known) + " do");
+  return format;
+}
+
+std::optional<http::Problem> check_format(std::optional<WireFormat> format, Dtype dtype) {
+  if (!format || has_format(dtype, *format)) return std::nullopt;
+  return invalid_field("/compression", std::string(name(dtype)) + " has no codes of " + std::string(name(*format)) +
+                                           "; f32 and f64 have bf16, f16, int8 and fp8_e4m3, f16 and bf16 int8 and "
+                                           "fp8_e4m3");
+}
+
 http::Checked<model::Wish> check_wish(WishText const& text) {
   auto const op = parse_op(text.op);
   if (!op) return invalid_field("/op", unknown_name("operation", text.op, names_of(all_ops)));
@@ -116,7 +145,7 @@ http::Checked<model::Wish> check_wish(WishText const& text) {
   wish.root = text.root;
   wish.arity = text.arity;
   wish.shape = text.shape;
-  wish.reproducible = text.reproducible;
+  wish.reproducible = text.reproducible || text.compression;
   return wish;
 }
 
@@ -156,11 +185,13 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
     return invalid_field("/timeout_ms", std::to_string(*request.timeout_ms) + "; expected 1 to 3600000");
   if (auto problem = check_schedule(request.schedule)) return std::move(*problem);
   if (auto problem = check_local_algorithm(request)) return std::move(*problem);
-  auto wish = check_wish(
-      {request.op, request.algorithm, request.root, request.arity, request.algorithm_shape, request.reproducible});
+  auto const compression = check_compression(request.compression, request.op, *reduce, request.algorithm);
+  if (compression.has_error()) return compression.error();
+  auto wish = check_wish({request.op, request.algorithm, request.root, request.arity, request.algorithm_shape,
+                          request.reproducible, compression.value()});
   if (wish.has_error()) return wish.error();
   wish.value().in_place = request.in_place;
-  return Order{*reduce, std::move(wish.value())};
+  return Order{*reduce, std::move(wish.value()), compression.value()};
 }
 
 std::optional<http::Problem> check_order_for(api::CollectiveRequest const& request, Order const& order,

@@ -178,6 +178,37 @@ TEST_CASE("a dry run is proved, explained and drawn") {
   }
 }
 
+TEST_CASE("a compressed launch that no format, operation, reduction or algorithm admits is refused at /compression") {
+  using R = api::CollectiveRequest;
+  Expected const expected{ProblemCode::invalid_field, "/compression"};
+  CHECK(refused([](R& r) { r.compression = "int9"; }) == expected);
+  CHECK(refused([](R& r) { r.compression = "int8", r.op = "gather"; }) == expected);
+  CHECK(refused([](R& r) { r.compression = "int8", r.reduce = "max"; }) == expected);
+  CHECK(refused([](R& r) { r.compression = "int8", r.algorithm = "ring"; }) == expected);
+  auto request = good();
+  request.compression = "int8";
+  CHECK(check_order(request).value().compression == WireFormat::int8);
+  CHECK(check_order(request).value().wish.reproducible);
+  request.op = "all_gather";
+  request.algorithm = "ring";
+  CHECK(check_order(request).has_value());
+}
+
+TEST_CASE("a compressed dry run counts codes, those of each block by themselves") {
+  api::PlanRequest request;
+  request.ranks = 4;
+  request.bytes = 4 * 252 * 4;
+  request.compression = "int8";
+  auto const sum = preview_plan(request, std::nullopt, model::Constants::defaults()).value();
+  CHECK(sum.wire_bytes == 4 * 256);
+  CHECK(sum.compression_ratio == 3.9375);
+  request.op = "all_gather";
+  request.bytes = 4 * 4;
+  auto const whole = preview_plan(request, std::nullopt, model::Constants::defaults()).value();
+  CHECK(whole.wire_bytes == 4 * 256);
+  CHECK(whole.lower_bound.bytes_per_rank == 3 * 256);
+}
+
 TEST_CASE("a dry run for more ranks than are proved says so") {
   api::PlanRequest request;
   request.ranks = 65;
@@ -227,6 +258,11 @@ TEST_CASE("an invalid dry run has the pointer of its field") {
   CHECK(refused_plan([](R& r) { r.links.emplace(); }) ==
         Expected{ProblemCode::invalid_field, "/links/bandwidth_gbyte_per_s"});
   CHECK(refused_plan([](R& r) { r.bytes = 65; }) == Expected{ProblemCode::invalid_field, "/bytes"});
+  CHECK(refused_plan([](R& r) { r.compression = "int9"; }) == Expected{ProblemCode::invalid_field, "/compression"});
+  CHECK(refused_plan([](R& r) { r.compression = "int8", r.dtype = "i32"; }) ==
+        Expected{ProblemCode::invalid_field, "/compression"});
+  CHECK(refused_plan([](R& r) { r.compression = "bf16", r.dtype = "f16"; }) ==
+        Expected{ProblemCode::invalid_field, "/compression"});
   CHECK(refused_plan([](R& r) { r.dtype = "f33"; }) == Expected{ProblemCode::invalid_field, "/dtype"});
   CHECK(refused_plan([](R& r) { r.arity = 0; }) == Expected{ProblemCode::invalid_field, "/arity"});
   CHECK(refused_plan([](R& r) { r.arity = 1, r.algorithm = "bcube"; }) ==

@@ -24,8 +24,10 @@ http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request, std
   auto const place = place_for(request, std::move(of_group), constants);
   if (place.has_error()) return place.error();
   auto const ranks = place.value().shape.localities.size();
-  auto const wish = check_wish(
-      {request.op, request.algorithm, request.root, request.arity, request.algorithm_shape, request.reproducible});
+  auto const format = check_compression(request.compression, request.op, ReduceOp::sum, request.algorithm);
+  if (format.has_error()) return format.error();
+  auto const wish = check_wish({request.op, request.algorithm, request.root, request.arity, request.algorithm_shape,
+                                request.reproducible, format.value()});
   if (wish.has_error()) return wish.error();
   if (auto problem = check_root(request.root, ranks)) return std::move(*problem);
   if (auto problem = check_shape(wish.value(), ranks)) return std::move(*problem);
@@ -35,7 +37,9 @@ http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request, std
   if (request.bytes % size != 0)
     return invalid_field("/bytes", std::to_string(request.bytes) + " is not a multiple of the " + std::to_string(size) +
                                        " bytes of " + request.dtype);
-  auto answer = planning::plan_in(place.value(), wish.value(), request.bytes / size, size, most_ranks_verified);
+  if (auto problem = check_format(format.value(), *dtype)) return std::move(*problem);
+  planning::Vector const vector{request.bytes / size, *dtype, format.value()};
+  auto answer = planning::plan_in(place.value(), wish.value(), vector, most_ranks_verified);
   // All other possible errors have been checked.
   if (answer.has_error()) return invalid_field("/algorithm", answer.error().detail);
   return std::move(answer.value());

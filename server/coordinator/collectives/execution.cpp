@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/plan/codes.hpp"
 #include "http/message/trace_context.hpp"
 #include "http/wire/errc.hpp"
 
@@ -125,6 +126,13 @@ Execution::Stage Execution::wait_in_line() {
 
 Execution::Stage Execution::plan() {
   question_ = {group_.name, group_.epoch, order_.wish, admitted_->elements, element_bytes(admitted_->dtype)};
+  if (auto problem = check_format(order_.compression, admitted_->dtype)) co_return problem;
+  if (auto const format = order_.compression) {
+    auto const ranks = static_cast<std::uint32_t>(group_.members.size());
+    question_.elements = plan::carriers_of(*format, order_.wish.op, ranks, admitted_->parts.front().sizes);
+    question_.element_bytes = element_bytes(carrier_of(*format));
+    record_->compressed(question_.elements * question_.element_bytes);
+  }
   question_.on_gpus = lies_on_gpus(*admitted_);
   question_.wish.uneven = admitted_->uneven;
   auto const choice = co_await tools_.planner.select(question_, tools_.groups.standing(group_));

@@ -51,7 +51,9 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.reason = choice.reason;
   view_.considered = planning::show_cheapest(choice, considered_max);
   view_.predicted_seconds = choice.cost.seconds;
-  view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
+  auto const sent = view_.wire_bytes.value_or(admitted.bytes);
+  if (view_.wire_bytes) view_.compression_ratio = planning::compression_ratio(admitted.bytes, sent);
+  view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, sent);
   for (auto const& member : group.members)
     view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], admitted.devices[member.rank],
                            "pending", 0, std::nullopt});

@@ -49,6 +49,8 @@ class Record {
   // Like begin_again(), without a failure: the known tensors were wrong, and the record is reset.
   void ask_again(std::uint64_t run);
 
+  // Sets the size of the tensor's codes; called before plan().
+  void compressed(std::uint64_t wire_bytes) { view_.wire_bytes = wire_bytes; }
   // Sets a valid traceparent of the request; called before plan().
   void belongs_to(std::string traceparent) { view_.traceparent = std::move(traceparent); }
   // Sets the stall; empty when the collective moves again.

@@ -38,7 +38,7 @@ TEST_CASE("tasks have whole blocks, and a barrier has one size") {
   CHECK(make_task(Op::all_gather, Dtype::f32, 4, 5, 0).bytes() == 20);
   CHECK(make_task(Op::scatter, Dtype::f16, 1 << 20, 3, 2).bytes() == (1 << 20) + 2);
   CHECK(make_task(Op::scatter, Dtype::f16, 6, 3, 2).root == 2);
-  CHECK(make_task(Op::barrier, Dtype::f32, 4096, 7, 0) == Task{Op::barrier, Dtype::u8, 7, 0});
+  CHECK(make_task(Op::barrier, Dtype::f32, 4096, 7, 0) == Task{Op::barrier, Dtype::u8, 7, 0, {}});
 }
 
 TEST_CASE("ranks are bound where they share cores, or spin on one each") {

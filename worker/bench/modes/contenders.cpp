@@ -11,10 +11,12 @@ namespace {
 
 Result<model::Choice> choose(Options const& options, Task const& task, std::uint32_t ranks, std::string algorithm) {
   std::vector<Locality> const one_host(ranks, Locality{"", "", "", "localhost"});
-  if (algorithm == "auto" && may_share(options) && task.op == Op::all_reduce && !options.constants)
+  if (algorithm == "auto" && may_share(options) && task.op == Op::all_reduce && !options.constants && !task.compression)
     algorithm = model::shared_memory_all_reduce(ranks, task.elements * element_bytes(task.dtype), options.in_place);
-  return model::select(wish_of(options, task.op, std::move(algorithm)), one_host, task.elements,
-                       element_bytes(task.dtype), constants_of(options));
+  auto const format = task.compression;
+  return model::select(wish_of(options, task.op, std::move(algorithm)), one_host,
+                       format ? carriers(*format, task.elements) : task.elements,
+                       element_bytes(format ? carrier_of(*format) : task.dtype), constants_of(options));
 }
 
 // Removes what does not affect the execution: name, drawing and unused memory.

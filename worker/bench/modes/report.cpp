@@ -39,11 +39,14 @@ double busbw_factor(Op op, std::uint32_t ranks) {
 
 std::string to_json(Measurement const& m) {
   auto const f = figures(m);
-  return format(R"({"op":"%s","algorithm":"%s","link":"%s","ranks":%u,"bytes":%llu,"dtype":"%s","iterations":%zu,)"
+  auto const compression =
+      m.task.compression ? R"("compression":")" + std::string(name(*m.task.compression)) + "\"," : "";
+  return format(R"({"op":"%s","algorithm":"%s","link":"%s","ranks":%u,"bytes":%llu,"dtype":"%s",%s"iterations":%zu,)"
                 R"("p50_us":%.2f,"p99_us":%.2f,"algbw_GBps":%.4g,"busbw_GBps":%.4g,"correct":%s})",
                 std::string(name(m.task.op)).c_str(), m.algorithm.c_str(), m.link.c_str(), m.ranks,
                 static_cast<unsigned long long>(m.task.bytes()), std::string(name(m.task.dtype)).c_str(),
-                m.sample.seconds.size(), f.p50_us, f.p99_us, f.algbw, f.busbw, m.sample.correct ? "true" : "false");
+                compression.c_str(), m.sample.seconds.size(), f.p50_us, f.p99_us, f.algbw, f.busbw,
+                m.sample.correct ? "true" : "false");
 }
 
 std::string table_head() {

@@ -13,7 +13,8 @@ constexpr std::uint64_t turns_min = 3;
 std::vector<Task> tasks_of(Options const& options, Op op, std::uint32_t ranks) {
   std::vector<Task> tasks;
   for (auto const bytes : options.sizes) {
-    auto const task = make_task(op, options.dtype, bytes, ranks, options.root.value_or(0));
+    auto task = make_task(op, options.dtype, bytes, ranks, options.root.value_or(0));
+    task.compression = options.compression;
     if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) tasks.push_back(task);
   }
   return tasks;

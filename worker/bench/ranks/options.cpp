@@ -92,6 +92,7 @@ model::Wish wish_of(Options const& options, Op op, std::string algorithm) {
   wish.arity = options.arity;
   wish.shape = options.shape;
   wish.in_place = options.in_place;
+  wish.reproducible = options.compression.has_value();
   return wish;
 }
 

@@ -10,6 +10,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/result.hpp"
+#include "collectives/core/wire_format.hpp"
 #include "collectives/model/select.hpp"
 #include "collectives/plan/spec.hpp"
 
@@ -26,6 +27,7 @@ struct Options {
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> shape;
   Dtype dtype = Dtype::f32;
+  std::optional<WireFormat> compression;      // of sums of f32
   std::optional<model::Constants> constants;  // empty: the defaults of the link
   double seconds = 1;                         // about, per size and algorithm
   std::uint32_t iterations_max = 10000;

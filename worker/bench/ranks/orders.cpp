@@ -18,26 +18,27 @@ std::string to_word(plan::Shape const& shape) {
 }  // namespace
 
 Task make_task(Op op, Dtype dtype, std::uint64_t bytes, std::uint32_t ranks, plan::Rank root) {
-  if (op == Op::barrier) return {op, Dtype::u8, ranks, 0};
-  Task task{op, dtype, bytes / element_bytes(dtype), is_rooted(op) ? root : 0};
+  if (op == Op::barrier) return {op, Dtype::u8, ranks, 0, {}};
+  Task task{op, dtype, bytes / element_bytes(dtype), is_rooted(op) ? root : 0, {}};
   if (has_blocks(op)) task.elements = (task.elements + ranks - 1) / ranks * ranks;
   return task;
 }
 
 std::string to_words(Task const& task) {
   return std::string(name(task.op)) + ' ' + std::string(name(task.dtype)) + ' ' + std::to_string(task.elements) + ' ' +
-         std::to_string(task.root);
+         std::to_string(task.root) + ' ' + (task.compression ? std::string(name(*task.compression)) : "-");
 }
 
 Result<Task> read_task(std::istringstream& words) {
-  std::string op, dtype;
+  std::string op, dtype, compression;
   Task task;
-  words >> op >> dtype >> task.elements >> task.root;
+  words >> op >> dtype >> task.elements >> task.root >> compression;
   auto const parsed_op = parse_op(op);
   auto const parsed_dtype = parse_dtype(dtype);
   if (words.fail() || !parsed_op || !parsed_dtype) return bad_order(words);
   task.op = *parsed_op;
   task.dtype = *parsed_dtype;
+  task.compression = parse_wire_format(compression);
   return task;
 }
 

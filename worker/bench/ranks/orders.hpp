@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <sstream>
 #include <string>
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/result.hpp"
+#include "collectives/core/wire_format.hpp"
 #include "collectives/plan/spec.hpp"
 
 namespace chorus::bench {
@@ -17,6 +19,7 @@ struct Task {
   Dtype dtype = Dtype::f32;
   std::uint64_t elements = 0;  // of the whole vector, the concatenation of the blocks if there are blocks
   plan::Rank root = 0;         // of rooted operations
+  std::optional<WireFormat> compression;
   friend bool operator==(Task const&, Task const&) = default;
 
   // The largest vector that any rank contributes or gets, as nccl-tests counts.
@@ -27,7 +30,8 @@ struct Task {
 // is a multiple of the element size.
 [[nodiscard]] Task make_task(Op op, Dtype dtype, std::uint64_t bytes, std::uint32_t ranks, plan::Rank root);
 
-// "all_gather f32 1024 0": read with read_task, from a stream that may hold more words.
+// "all_gather f32 1024 0 -", the last word being the compression: read with read_task, from a stream that may hold more
+// words.
 [[nodiscard]] std::string to_words(Task const& task);
 [[nodiscard]] Result<Task> read_task(std::istringstream& words);
 

@@ -155,6 +155,7 @@ class Bench {
     call_.root = spec->root;
     call_.arity = spec->arity;
     call_.shape = spec->shape;
+    call_.compression = task_.compression;
     call_.in_place = how == &Bench::call_for_each;
 
     Batch batch;

@@ -28,6 +28,7 @@ class Vectors {
 
  private:
   Buffer inputs_[2], expected_[2], output_;
+  float error_ = 0;  // of each number that may be: compressed sums are not exact
 };
 
 }  // namespace chorus::bench

@@ -33,6 +33,8 @@ std::optional<nccl::DataType> type_of(Dtype dtype) {
     case Dtype::bf16:
     case Dtype::i16:
     case Dtype::u16:
+    case Dtype::int8_block:
+    case Dtype::fp8_block:
       break;
   }
   return std::nullopt;

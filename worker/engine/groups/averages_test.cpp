@@ -78,6 +78,8 @@ Telling telling_of(Dtype dtype, std::uint32_t ranks) {
     case Dtype::u16:
       return integers<std::uint16_t>();
     case Dtype::u8:
+    case Dtype::int8_block:
+    case Dtype::fp8_block:
       break;
   }
   return integers<std::uint8_t>();

@@ -27,6 +27,7 @@ Group::Group(GroupMembership membership, engine::DataPlane& plane, engine::PlanC
       memory_(memory),
       carried_input_(memory.arena),
       carried_output_(memory.arena),
+      packed_(nullptr),
       messages_(std::make_shared<engine::MessageGroup>(membership_)) {}
 
 Group::~Group() { end_messages(engine::EngineErrc::aborted, "the group was left"); }
@@ -220,10 +221,16 @@ Result<Group::Prepared*> Group::prepare(Request const& request) {
   if (auto const status = plan::check(**program, sizes); status.has_error()) return status.error();
   auto const fingerprint = request.fingerprint(spec, sizes);
   auto description = request.description(spec, sizes);
-  auto carried = engine::CarriedAverage::of(request.reduce, request.dtype, algorithm, spec);
-  auto prepared = std::make_unique<Prepared>(
-      Prepared{&algorithm, std::move(spec), request.dtype, request.reduce, std::move(sizes), std::move(*program),
-               fingerprint, request.options.agreement, std::move(description), carried, nullptr, nullptr, nullptr, 0});
+  auto const compression = request.options.compression;
+  if (compression)
+    if (auto const able = engine::check_compression(*compression, request.reduce, request.dtype, algorithm, spec);
+        !able)
+      return able.error();
+  auto carried = engine::Carried::of(compression, request.reduce, request.dtype, algorithm, spec, sizes);
+  auto prepared = std::make_unique<Prepared>(Prepared{&algorithm, std::move(spec), request.dtype, request.reduce,
+                                                      std::move(sizes), std::move(*program), fingerprint,
+                                                      request.options.agreement, std::move(description), compression,
+                                                      std::move(carried), nullptr, nullptr, nullptr, 0});
   if (shared_) {
     auto made = engine::SharedCall::make(prepared->program, prepared->run_sizes(), prepared->run_dtype(),
                                          prepared->run_reduce(), fingerprint, *memory_.arena);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collectives/core/result.hpp"
+#include "collectives/core/wire_format.hpp"
 #include "collectives/plan/algorithm.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/failure/interruption.hpp"
@@ -41,6 +42,9 @@ struct CallOptions {
   // Elements per block; empty for blocks of equal size as far as possible. Equal on all members, except for all_to_all.
   std::vector<std::uint64_t> counts;
   std::vector<std::uint64_t> receive_counts;  // all_to_all with counts only
+  // Sends codes of the elements: all_reduce, reduce, reduce_scatter, all_gather and broadcast of floats. Loses
+  // precision: docs/reference/compressed_collectives.md. The same on all members.
+  std::optional<WireFormat> compression;
   // Hash of what members must agree on besides this, such as the pieces of the vector (fusion_digest); 0: nothing. If
   // it differs, all members fail with plan_mismatch.
   std::uint64_t agreement = 0;
@@ -136,6 +140,9 @@ class Group {
   [[nodiscard]] engine::RunResult run_carried_in_pieces(Prepared& prepared, Request const& request,
                                                         std::span<std::byte const> input,
                                                         std::span<std::span<std::byte> const> pieces);
+  [[nodiscard]] engine::RunResult run_compressed_in_pieces(Prepared& prepared, Request const& request,
+                                                           std::span<std::byte const> input,
+                                                           std::span<std::span<std::byte> const> pieces);
   [[nodiscard]] engine::RunResult run_over_links(Prepared& prepared, Request const& request,
                                                  std::span<std::byte const> input, std::span<std::byte> output);
   [[nodiscard]] engine::RunResult run_shared(Prepared& prepared, Request const& request,
@@ -167,7 +174,8 @@ class Group {
   std::atomic<std::uint64_t> running_{0};
 
   GroupMemory const memory_;
-  engine::SpareMemory carried_input_, carried_output_;  // for averages whose sums travel in a wider dtype
+  engine::SpareMemory carried_input_, carried_output_;  // for calls whose data travels in another dtype
+  engine::SpareMemory packed_;                          // for compressed calls in pieces
   std::shared_ptr<engine::MessageGroup> const messages_;
   engine::Interruption messages_over_;
   std::atomic<bool> has_messages_{false};

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "worker/engine/groups/carried_average.hpp"
+#include "worker/engine/groups/carried.hpp"
 #include "worker/engine/groups/group.hpp"
 #include "worker/engine/run/run_kind.hpp"
 #include "worker/engine/shm/shared_group.hpp"
@@ -38,10 +38,13 @@ struct Group::Request {
             options.by_position};
   }
   [[nodiscard]] std::string description(plan::Spec const& spec, plan::Sizes const& sizes) const {
-    return engine::describe(spec, dtype, sizes, reduce, options.agreement);
+    return engine::describe(spec, dtype, sizes, reduce, options.agreement, compression());
   }
   [[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, plan::Sizes const& sizes) const {
-    return engine::fingerprint(spec, dtype, sizes, reduce, options.agreement);
+    return engine::fingerprint(spec, dtype, sizes, reduce, options.agreement, compression());
+  }
+  [[nodiscard]] std::string_view compression() const {
+    return options.compression ? name(*options.compression) : std::string_view();
   }
   [[nodiscard]] plan::Sizes sizes() const {
     return {options.counts.empty() ? elements : 0, options.counts, options.receive_counts};
@@ -59,7 +62,8 @@ struct Group::Prepared {
   std::uint64_t fingerprint;
   std::uint64_t agreement;
   std::string description;
-  std::optional<engine::CarriedAverage> carried;   // then runs use its dtype and sizes
+  std::optional<WireFormat> compression;
+  std::optional<engine::Carried> carried;          // then runs use its dtype, reduction and sizes
   std::unique_ptr<engine::SharedCall> call;        // null over links
   std::shared_ptr<engine::RunKind> runs;           // over links, after the first run
   std::shared_ptr<engine::FlightKind const> kind;  // after the first report to the flight recorder
@@ -67,8 +71,8 @@ struct Group::Prepared {
 
   // Dtype, reduction and sizes of the runs.
   [[nodiscard]] Dtype run_dtype() const { return carried ? carried->dtype() : dtype; }
-  [[nodiscard]] ReduceOp run_reduce() const { return carried ? ReduceOp::sum : reduce; }
-  [[nodiscard]] plan::Sizes run_sizes() const { return carried ? carried->sizes(sizes) : sizes; }
+  [[nodiscard]] ReduceOp run_reduce() const { return carried ? carried->reduce() : reduce; }
+  [[nodiscard]] plan::Sizes run_sizes() const { return carried ? carried->sizes() : sizes; }
   [[nodiscard]] devices::GpuUnit* place(devices::GpuUnit* gpu) const { return carried ? carried->place(gpu) : gpu; }
   // True if `runs` fits the parts in which calls of one kind may differ.
   [[nodiscard]] bool serves(Request const& r) const {
@@ -94,7 +98,7 @@ struct Group::Prepared {
     auto const& o = r.options;
     return algorithm == o.algorithm && spec.op == r.op && dtype == r.dtype && reduce == r.reduce &&
            sizes.elements == (o.counts.empty() ? r.elements : 0) && spec.in_place == o.in_place &&
-           agreement == o.agreement && spec.root == o.root && spec.arity == o.arity &&
+           agreement == o.agreement && compression == o.compression && spec.root == o.root && spec.arity == o.arity &&
            (has_no_lists(o) || (spec.shape == o.shape && spec.by_position == o.by_position &&
                                 sizes.counts == o.counts && sizes.receive_counts == o.receive_counts));
   }

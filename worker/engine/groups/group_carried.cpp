@@ -1,4 +1,4 @@
-// Calls of a group for averages whose sums travel in a wider dtype: see CarriedAverage.
+// Calls of a group whose data travels in another form than the tensors': see Carried.
 #include <algorithm>
 
 #include "worker/devices/cuda/gpus.hpp"
@@ -31,9 +31,9 @@ engine::RunResult Group::run_carried(Prepared& prepared, Request const& request,
     in = is_one_buffer ? all.first(input_bytes) : carried_input_.take(input_bytes);
   }
   auto const out = all.first(output_bytes);
-  if (auto const widened = carried.widen(in, input, gpu); widened.has_error()) return failed(widened.error());
+  if (auto const widened = carried.before(in, input, gpu); widened.has_error()) return failed(widened.error());
   auto result = run_as_it_is(prepared, request, in, out);
-  if (result.status.has_value()) result.status = carried.narrow(output, out, gpu);
+  if (result.status.has_value()) result.status = carried.after(output, out, gpu);
   return result;
 }
 
@@ -41,13 +41,14 @@ engine::RunResult Group::run_carried_in_pieces(Prepared& prepared, Request const
                                                std::span<std::byte const> input,
                                                std::span<std::span<std::byte> const> pieces) {
   auto const& carried = *prepared.carried;
+  if (carried.is_compressed()) return run_compressed_in_pieces(prepared, request, input, pieces);
   std::uint64_t bytes = 0;
   for (auto const& piece : pieces) bytes += piece.size();
   auto const whole = carried_output_.take(carried.bytes(bytes));
   auto in = whole;
   if (!request.options.in_place) {
     in = carried_input_.take(carried.bytes(input.size()));
-    if (auto const widened = carried.widen(in, input, nullptr); widened.has_error()) return failed(widened.error());
+    if (auto const widened = carried.before(in, input, nullptr); widened.has_error()) return failed(widened.error());
   }
   // Used for the pieces that a member contributes, and for those that it gets.
   auto const for_each_piece = [&](auto use) {
@@ -59,11 +60,37 @@ engine::RunResult Group::run_carried_in_pieces(Prepared& prepared, Request const
   };
   bool const brings = !prepared.program->input.empty(), gets = !prepared.program->output.empty();
   if (request.options.in_place && brings)
-    for_each_piece([&](auto wide, auto piece) { static_cast<void>(carried.widen(wide, piece, nullptr)); });
+    for_each_piece([&](auto wide, auto piece) { static_cast<void>(carried.before(wide, piece, nullptr)); });
   auto result =
       run_as_it_is(prepared, request, brings ? in : std::span<std::byte>(), gets ? whole : std::span<std::byte>());
   if (result.status.has_value() && gets)
-    for_each_piece([&](auto wide, auto piece) { static_cast<void>(carried.narrow(piece, wide, nullptr)); });
+    for_each_piece([&](auto wide, auto piece) { static_cast<void>(carried.after(piece, wide, nullptr)); });
+  return result;
+}
+
+// Codes belong to blocks of elements, which may begin in one piece and end in another.
+engine::RunResult Group::run_compressed_in_pieces(Prepared& prepared, Request const& request,
+                                                  std::span<std::byte const> input,
+                                                  std::span<std::span<std::byte> const> pieces) {
+  std::uint64_t bytes = 0;
+  for (auto const& piece : pieces) bytes += piece.size();
+  auto const whole = packed_.take(bytes);
+  bool const brings = !prepared.program->input.empty(), gets = !prepared.program->output.empty();
+  std::uint64_t at = 0;
+  if (request.options.in_place && brings)
+    for (auto const& piece : pieces) {
+      std::ranges::copy(piece, whole.subspan(at).begin());
+      at += piece.size();
+    }
+  auto const in = request.options.in_place ? std::span<std::byte const>(whole) : input;
+  auto result =
+      run_carried(prepared, request, brings ? in : std::span<std::byte const>(), gets ? whole : std::span<std::byte>());
+  if (result.status.has_error() || !gets) return result;
+  at = 0;
+  for (auto const& piece : pieces) {
+    std::ranges::copy(whole.subspan(at, piece.size()), piece.begin());
+    at += piece.size();
+  }
   return result;
 }
 

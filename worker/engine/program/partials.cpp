@@ -15,14 +15,14 @@ std::uint64_t rounded_up(std::uint64_t bytes) { return (bytes + alignment - 1) /
 
 }  // namespace
 
-Partials::Partials(plan::Program const& program, std::span<std::uint64_t const> total_bytes, std::size_t element_bytes,
+Partials::Partials(plan::Program const& program, std::span<std::uint64_t const> total_bytes, Dtype dtype,
                    PartialsLimit limit)
-    : element_bytes_(element_bytes) {
+    : element_bytes_(element_bytes(dtype)), wide_bytes_(wide_bytes(dtype)) {
   auto const sums = plan::partial_sums(program);
   if (sums.empty()) return;
-  auto const share = limit.memory_bytes / sums.size() / alignment * alignment / sizeof(float) * element_bytes;
+  auto const share = limit.memory_bytes / sums.size() / alignment * alignment / wide_bytes_ * element_bytes_;
   auto const longest =
-      std::max<std::uint64_t>({share, limit.shortest_bytes, element_bytes}) / element_bytes * element_bytes;
+      std::max<std::uint64_t>({share, limit.shortest_bytes, element_bytes_}) / element_bytes_ * element_bytes_;
   ring_of_.assign(program.instructions.size(), no_ring);
   for (auto const& sum : sums) {
     auto const first = sum.front(), last = sum.back();
@@ -33,7 +33,7 @@ Partials::Partials(plan::Program const& program, std::span<std::uint64_t const> 
     Ring const ring{rounded_up(memory_bytes_), std::min(total, longest)};
     if (total > ring.bytes) flow_limits_.push_back({first, last, ring.bytes});
     for (auto const i : sum) ring_of_[i] = static_cast<std::uint32_t>(rings_.size());
-    memory_bytes_ = ring.offset + ring.bytes / element_bytes * sizeof(float);
+    memory_bytes_ = ring.offset + ring.bytes / element_bytes_ * wide_bytes_;
     rings_.push_back(ring);
   }
 }

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "collectives/core/dtype.hpp"
 #include "collectives/plan/program.hpp"
 
 namespace chorus::engine {
@@ -35,9 +36,8 @@ class Partials {
  public:
   // For dtypes that are not summed in f32.
   Partials() = default;
-  // The program passes verify::check. total_bytes[i]: bytes that instruction i moves, in elements of element_bytes.
-  Partials(plan::Program const& program, std::span<std::uint64_t const> total_bytes, std::size_t element_bytes,
-           PartialsLimit limit);
+  // The program passes verify::check. total_bytes[i]: bytes that instruction i moves, in elements of `dtype`.
+  Partials(plan::Program const& program, std::span<std::uint64_t const> total_bytes, Dtype dtype, PartialsLimit limit);
 
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
   // Limits for the partial sums that are longer than their rings, in the order of `ahead`.
@@ -55,7 +55,7 @@ class Partials {
     if (ring == no_ring) return {0, ~std::uint64_t{0}};
     auto const& [offset, bytes] = rings_[ring];
     auto const in_ring = at % bytes;
-    return {offset + in_ring / element_bytes_ * sizeof(float), bytes - in_ring};
+    return {offset + in_ring / element_bytes_ * wide_bytes_, bytes - in_ring};
   }
 
  private:
@@ -66,6 +66,7 @@ class Partials {
   };
 
   std::size_t element_bytes_ = 1;
+  std::size_t wide_bytes_ = sizeof(float);  // of an element in f32
   std::uint64_t memory_bytes_ = 0;
   std::vector<Ring> rings_;
   std::vector<std::uint32_t> ring_of_;  // by instruction; empty if the program has no partial sums

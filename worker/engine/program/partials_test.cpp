@@ -18,7 +18,7 @@ struct Sums {
        plan::Rank rank = 0)
       : program(
             plan::build(*algorithms::find(algorithm).value(), {.algorithm = algorithm, .ranks = ranks}, rank).value()),
-        partials(program, Addresses(program, {elements, {}, {}}, half_bytes).total_bytes(), half_bytes, limit) {}
+        partials(program, Addresses(program, {elements, {}, {}}, half_bytes).total_bytes(), Dtype::f16, limit) {}
 
   plan::Program program;
   Partials partials;

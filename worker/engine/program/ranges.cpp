@@ -16,7 +16,7 @@ Ranges::Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& siz
       addresses_(program, sizes, chorus::element_bytes(dtype)),
       element_bytes_(chorus::element_bytes(dtype)),
       keeps_wide_partials_(reduces(program.spec.op) && devices::find_widen(dtype) != nullptr),
-      partials_(keeps_wide_partials_ ? Partials(program, addresses_.total_bytes(), element_bytes_, limit) : Partials()),
+      partials_(keeps_wide_partials_ ? Partials(program, addresses_.total_bytes(), dtype, limit) : Partials()),
       first_sources_(program.instructions.size()),
       first_destinations_(program.instructions.size()) {
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {

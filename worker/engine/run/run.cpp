@@ -28,7 +28,8 @@ constexpr std::size_t small_instructions = 1024;
 
 std::uint64_t whole_elements(std::uint64_t bytes, Dtype dtype) {
   auto const size = element_bytes(dtype);
-  return std::clamp<std::uint64_t>(bytes, segment_bytes_min, links::data_bytes_max) / size * size;
+  auto const least = std::max<std::uint64_t>(segment_bytes_min, size);
+  return std::clamp<std::uint64_t>(bytes, least, links::data_bytes_max) / size * size;
 }
 
 std::uint64_t sized(std::uint64_t plan_digest, std::vector<std::uint32_t> const& instructions,

@@ -34,6 +34,7 @@ SharedCall::SharedCall(std::shared_ptr<plan::Program const> program, plan::Sizes
       output_bytes_(addresses_.output_bytes()),
       fingerprint_(fingerprint),
       element_bytes_(chorus::element_bytes(dtype)),
+      wide_bytes_(chorus::wide_bytes(dtype)),
       arithmetic_(*program_, reduce, dtype),
       arena_(arena),
       steps_(to_steps(*program_, addresses_, dtype)),
@@ -84,7 +85,7 @@ Status SharedCall::prepare_memory() {
     });
   };
   auto const f32_for = [&](std::uint64_t bytes) {
-    return std::make_unique_for_overwrite<std::byte[]>(bytes / element_bytes_ * sizeof(float));
+    return std::make_unique_for_overwrite<std::byte[]>(bytes / element_bytes_ * wide_bytes_);
   };
   if (keeps_wide(Buffer::output)) wide_output_ = f32_for(addresses_.output_bytes());
   if (keeps_wide(Buffer::scratch)) wide_scratch_ = f32_for(addresses_.scratch_bytes());
@@ -298,7 +299,7 @@ std::byte* SharedCall::contiguous(Range const& range, Cursor const& cursor, std:
   auto const& piece = range.pieces[cursor.piece];
   bytes = std::min(bytes, piece.bytes - cursor.at);
   auto const offset = piece.at + cursor.at;
-  if (range.wide) return base(piece.buffer, true) + offset / element_bytes_ * sizeof(float);
+  if (range.wide) return base(piece.buffer, true) + offset / element_bytes_ * wide_bytes_;
   return locate(piece.buffer, offset, bytes);
 }
 

@@ -155,6 +155,7 @@ class SharedCall {
   Addresses const addresses_;
   std::uint64_t const input_bytes_, output_bytes_, fingerprint_;
   std::size_t const element_bytes_;
+  std::size_t const wide_bytes_;  // of an element in f32
   StepArithmetic arithmetic_;
   memory::Arena& arena_;
   std::vector<Step> const steps_;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "collectives/core/assert.hpp"
+#include "worker/devices/reduce.hpp"
 
 namespace chorus::engine {
 namespace {
@@ -46,7 +47,7 @@ struct Joined {
 class Compiler {
  public:
   Compiler(plan::Program const& program, Addresses const& addresses, Dtype dtype)
-      : program_(program), addresses_(addresses), is_half_(dtype == Dtype::f16 || dtype == Dtype::bf16) {
+      : program_(program), addresses_(addresses), keeps_wide_(devices::find_widen(dtype) != nullptr) {
     channel_of_.assign(program.spec.ranks, nowhere);
     for (std::uint32_t c = 0; c < program.channels.size(); ++c) channel_of_[program.channels[c].peer] = c;
     totals_ = addresses.total_bytes();
@@ -107,7 +108,7 @@ class Compiler {
     bool const moves_on = next.op == Opcode::recv_reduce && source_of(next) == range && destination_of(next) != range;
     bool const adds = (next.op == Opcode::recv_reduce && source_of(next) == range) ||
                       (next.op == Opcode::reduce && destination_of(next) == range && !source_of(next).touches(range));
-    if (!adds || (is_half_ && !(before.has_wide_result() && next.has_wide_operand()))) return false;
+    if (!adds || (keeps_wide_ && !(before.has_wide_result() && next.has_wide_operand()))) return false;
     return !moves_on || (range.buffer == Buffer::scratch && !is_read_after(j, range));
   }
 
@@ -145,7 +146,7 @@ class Compiler {
         break;
       }
     }
-    if (at(joined.chain.back()).has_wide_result() && is_half_) return;
+    if (at(joined.chain.back()).has_wide_result() && keeps_wide_) return;
     std::vector<Slice> held{range};
     for (; j < count(); ++j) {
       auto const& next = at(j);
@@ -165,7 +166,7 @@ class Compiler {
 
   [[nodiscard]] Range range_of(Slice const& slice, bool wide) const {
     Range range;
-    range.wide = wide && is_half_;
+    range.wide = wide && keeps_wide_;
     for (auto left = slice; left.chunks != 0;) {
       auto const piece = addresses_.piece(left.buffer, left.chunk, left.stride == 1 ? left.chunks : 1);
       if (piece.bytes != 0) range.pieces.push_back({left.buffer, piece.at, piece.bytes});
@@ -250,7 +251,7 @@ class Compiler {
 
   plan::Program const& program_;
   Addresses const& addresses_;
-  bool const is_half_;
+  bool const keeps_wide_;
   std::vector<std::uint32_t> channel_of_;  // by rank
   std::vector<std::uint64_t> totals_;
   std::vector<Joined> joined_;

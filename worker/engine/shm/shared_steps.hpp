@@ -26,7 +26,7 @@ struct Piece {
 
 struct Range {
   std::vector<Piece> pieces;  // none is empty
-  bool wide = false;          // partial sums in f32 beside a buffer of f16 or bf16
+  bool wide = false;          // partial sums in f32 beside a buffer of f16, bf16 or blocks
 };
 
 // The n-th message to or from the peer of a channel.

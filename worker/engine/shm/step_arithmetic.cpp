@@ -1,5 +1,6 @@
 #include "worker/engine/shm/step_arithmetic.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "worker/engine/shm/streaming.hpp"
@@ -42,7 +43,8 @@ void StepArithmetic::combine(Step const& step, std::uint64_t bytes, std::span<st
         .run({sources.data(), operands, destinations.data(), destinations.size(), some / element_bytes_, streams}, how);
   };
   auto const fold_both_ways = [&] {
-    auto const tried = bytes / ResultStores::trial_part / cache_line_bytes * cache_line_bytes;
+    auto const unit = std::max<std::uint64_t>(cache_line_bytes, element_bytes_);
+    auto const tried = bytes / ResultStores::trial_part / unit * unit;
     auto const begin = Clock::now();
     fold(tried, !stores_.stream());
     auto const middle = Clock::now();

@@ -75,6 +75,8 @@ auto with_numbers(Dtype dtype, Function function) {
     case Dtype::u16:
       return function(Numbers<std::uint16_t>{});
     case Dtype::u8:
+    case Dtype::int8_block:
+    case Dtype::fp8_block:
       break;
   }
   return function(Numbers<std::uint8_t>{});

@@ -18,11 +18,12 @@ std::uint64_t portion_run_number(std::uint64_t call, std::uint64_t portion) {
 }
 
 std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce,
-                          std::uint64_t agreement) {
+                          std::uint64_t agreement, std::string_view compression) {
   std::array<std::uint64_t, 3> const operation{static_cast<std::uint64_t>(dtype), sizes.elements,
                                                reduces(spec.op) ? static_cast<std::uint64_t>(reduce) : 0};
   auto whole = plan::digest(operation.data(), sizeof operation, plan::hash(spec));
   if (agreement != 0) whole = plan::digest(&agreement, sizeof agreement, whole);
+  if (!compression.empty()) whole = plan::digest(compression.data(), compression.size(), whole);
   if (sizes.counts.empty() || spec.op == Op::all_to_all) return whole;
   return plan::digest(sizes.counts.data(), sizes.counts.size() * sizeof sizes.counts.front(), whole);
 }
@@ -32,7 +33,7 @@ std::uint64_t channel_digest(std::uint64_t plan_digest, std::span<std::uint64_t 
 }
 
 std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce,
-                     std::uint64_t agreement) {
+                     std::uint64_t agreement, std::string_view compression) {
   auto text = std::string(name(spec.op)) + ' ';
   if (reduces(spec.op)) text += std::string(name(reduce)) + ' ';
   if (sizes.counts.empty()) {
@@ -41,6 +42,7 @@ std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& siz
     auto const elements = std::accumulate(sizes.counts.begin(), sizes.counts.end(), std::uint64_t{0});
     text += std::string(name(dtype)) + '[' + std::to_string(elements) + ", uneven] ";
   }
+  if (!compression.empty()) text += "as " + std::string(compression) + ' ';
   text += spec.algorithm + " of " + std::to_string(spec.ranks);
   if (spec.root != 0) text += " root " + std::to_string(spec.root);
   if (spec.arity != 2) text += " arity " + std::to_string(spec.arity);

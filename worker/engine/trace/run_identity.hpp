@@ -22,16 +22,17 @@ namespace chorus::engine {
 
 // Hash of everything that the ranks of a run must agree on besides the plan's messages. `agreement`: what the callers
 // must agree on as well, such as fusion_digest(); 0 for nothing. The counts of all_to_all are left out because they
-// differ from rank to rank: there the channels' sizes must agree, or the run is refused.
+// differ from rank to rank: there the channels' sizes must agree, or the run is refused. `compression`: name of the
+// format, if the call has one.
 [[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce,
-                                        std::uint64_t agreement = 0);
+                                        std::uint64_t agreement = 0, std::string_view compression = {});
 
 // Digest of a channel (plan::Channel), extended by the sizes of its messages: ranks whose counts differ are refused.
 [[nodiscard]] std::uint64_t channel_digest(std::uint64_t plan_digest, std::span<std::uint64_t const> message_bytes);
 
 // The fingerprint's contents as text: "all_reduce sum f32[4096] ring of 4"; with root, arity and "in place" where they
-// matter, and "pieces 4711" for the agreement.
+// matter, "as int8" for the compression, and "pieces 4711" for the agreement.
 [[nodiscard]] std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce,
-                                   std::uint64_t agreement = 0);
+                                   std::uint64_t agreement = 0, std::string_view compression = {});
 
 }  // namespace chorus::engine

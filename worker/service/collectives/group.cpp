@@ -4,6 +4,7 @@
 #include <set>
 #include <thread>
 
+#include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/op.hpp"
 #include "collectives/model/network.hpp"
 #include "worker/service/operands/run_order.hpp"
@@ -21,6 +22,20 @@ std::string of_epoch(api::Group const& group) {
 
 bool fits(api::Selection const& line, std::string_view op, std::optional<std::uint64_t> bytes) {
   return line.op == op && (!line.max_bytes || (bytes && *bytes <= *line.max_bytes));
+}
+
+// Codes are added at one place: where the table has an algorithm that adds on the way, another one with few bytes.
+api::Selection for_codes(api::Selection const& line, std::size_t ranks) {
+  auto const op = parse_op(line.op);
+  auto const algorithm = algorithms::find(line.algorithm);
+  if (!op || !reduces(*op) || !algorithm) return line;
+  plan::Spec const spec{.op = *op, .algorithm = line.algorithm, .ranks = static_cast<std::uint32_t>(ranks)};
+  if ((*algorithm)->in_worker_order != nullptr && (*algorithm)->in_worker_order(spec)) return line;
+  api::Selection other;
+  other.op = line.op;
+  other.algorithm = *op == Op::all_reduce ? "allpairs" : *op == Op::reduce ? "centralized" : "direct";
+  other.reason = line.algorithm + " does not add codes at one place";
+  return other;
 }
 
 }  // namespace
@@ -91,7 +106,7 @@ api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> co
 }
 
 http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::optional<std::uint64_t> bytes,
-                                     std::optional<std::string> const& algorithm) {
+                                     std::optional<std::string> const& algorithm, bool compresses) {
   bool const by_name = algorithm && *algorithm != "auto";
   if (by_name) {
     for (auto const& line : group.selection)
@@ -102,7 +117,7 @@ http::Checked<api::Selection> select(api::Group const& group, std::string_view o
     return asked;
   }
   for (auto const& line : group.selection)
-    if (fits(line, op, bytes)) return line;
+    if (fits(line, op, bytes)) return compresses ? for_codes(line, group.members.size()) : line;
   Problem problem(ProblemCode::unsupported,
                   of_epoch(group) + " has no algorithm for " + std::string(op) +
                       (bytes ? " of " + std::to_string(*bytes) + " bytes" : std::string(" of any size")));

@@ -187,6 +187,8 @@ plan::Spec spec_of(Op op, api::Group const& group, api::Selection const& selecti
 std::optional<Problem> check_call(Op op, api::LocalCall const& call) {
   auto const reduce = check_reduce(call.reduce);
   if (!reduce) return reduce.error();
+  auto const compression = check_compression(call.compression);
+  if (!compression) return compression.error();
   for (auto problem : {check_schedule(call.schedule), check_names(op, call), check_in_place(op, call),
                        check_local_algorithm(call), check_contributions(op, *reduce, call)})
     if (problem) return problem;
@@ -199,6 +201,8 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   auto const ranks = static_cast<std::uint32_t>(assignment.members.size());
   auto const reduce = check_reduce(call.reduce);
   if (!reduce) return reduce.error();
+  auto const compression = check_compression(call.compression);
+  if (!compression) return compression.error();
   if (auto problem = check_root(op, ranks, call)) return std::move(*problem);
 
   Found found;
@@ -216,7 +220,7 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
     return invalid_field("/output", "is one; the results of " + part_name(call.tensor, 0) + " and so on are theirs");
   auto const width = op == Op::barrier ? 1 : element_bytes(found.tensor.dtype);
   auto const bytes = local->elements ? std::optional(*local->elements * width) : std::nullopt;
-  auto const selection = select(assignment.group, name(op), bytes, call.algorithm);
+  auto const selection = select(assignment.group, name(op), bytes, call.algorithm, call.compression.has_value());
   if (!selection) return selection.error();
 
   RunOrder order;
@@ -240,6 +244,7 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
       call.contributions.value_or(averages_over_parts ? std::uint64_t{found.parts} * ranks : std::uint64_t{0});
   if (op != Op::barrier) order.admitted = Admitted{found.tensor.version, found.tensor.dtype};
   order.reduce = *reduce;
+  order.compression = *compression;
   order.schedule = call.schedule;
   if (!order.schedule.segment_bytes) order.schedule.segment_bytes = assignment.segment_bytes;
   order.deadline = deadline;
@@ -250,7 +255,8 @@ Checked<RunOrder> portion_of(RunOrder const& first, std::size_t portion, Assignm
                              api::LocalCall const& call) {
   auto const& list = *first.fused;
   auto const& vector = list.portions()[portion];
-  auto const selection = select(assignment.group, name(first.spec.op), vector.bytes, call.algorithm);
+  auto const selection =
+      select(assignment.group, name(first.spec.op), vector.bytes, call.algorithm, call.compression.has_value());
   if (!selection) return selection.error();
   auto order = first;
   order.portion = portion;

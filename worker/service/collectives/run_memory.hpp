@@ -37,9 +37,9 @@ struct RunMemory {
   std::span<std::byte const> source;
   std::shared_ptr<tensors::Block> beside;                  // holds the result, or else:
   std::shared_ptr<tensors::Store::Exclusive> overwritten;  // the tensor's own memory
-  // For averages whose sums travel in a wider dtype: memory of the wide values, unless they are scaled in place.
-  std::optional<engine::CarriedAverage> carried;
-  bool comes_carried = false;                                     // the input adapter makes the wide values
+  // For data that travels in another form: the memory of that form, unless values are scaled in place.
+  std::optional<engine::Carried> carried;
+  bool comes_carried = false;                                     // the input adapter makes that form
   std::shared_ptr<tensors::Block> carried_input, carried_output;  // the same block if in place
   std::shared_ptr<InputAdapter> level;                            // set if the worker contributes several tensors
   std::vector<std::shared_ptr<tensors::Block const>> clients;     // blocks among these in clients' regions
@@ -61,8 +61,8 @@ struct RunMemory {
   [[nodiscard]] std::span<std::byte> run_output() const {
     return carried_output && !part.program->output.empty() ? carried_output->bytes() : output();
   }
-  // Destination of the widened input.
-  [[nodiscard]] std::span<std::byte> widened() const {
+  // Destination of the converted input.
+  [[nodiscard]] std::span<std::byte> converted() const {
     return carried_input ? carried_input->bytes() : overwritten->bytes();
   }
   [[nodiscard]] devices::GpuUnit* run_gpu() const { return carried ? carried->place(gpu) : gpu; }

@@ -31,6 +31,10 @@ bool averages_over_parts(RunOrder const& order) {
   return order.contributions > 0 && order.reduce == ReduceOp::avg && reduces(order.spec.op);
 }
 
+std::string_view compression_of(RunOrder const& order) {
+  return order.compression ? name(*order.compression) : std::string_view();
+}
+
 bool wants_digests(RunOrder const& order) { return order.digests && order.spec.op != Op::barrier; }
 
 std::uint64_t microseconds_of(steady_clock::time_point time) {
@@ -77,8 +81,8 @@ engine::RunSpec Runner::to_spec(RunOrder const& order, RunMemory const& memory) 
   spec.group = order.group;
   spec.epoch = order.epoch;
   spec.token = order.token;
-  spec.description = engine::describe(order.spec, memory.dtype, order.sizes, order.reduce);
-  spec.fingerprint = engine::fingerprint(order.spec, memory.dtype, order.sizes, order.reduce);
+  spec.description = engine::describe(order.spec, memory.dtype, order.sizes, order.reduce, 0, compression_of(order));
+  spec.fingerprint = engine::fingerprint(order.spec, memory.dtype, order.sizes, order.reduce, 0, compression_of(order));
   auto const must_agree = [&spec](std::uint64_t number, std::string const& text) {
     spec.fingerprint = plan::digest(&number, sizeof number, spec.fingerprint);
     spec.description += text;
@@ -90,8 +94,8 @@ engine::RunSpec Runner::to_spec(RunOrder const& order, RunMemory const& memory) 
   spec.program = memory.part.program;
   spec.members = order.members;
   spec.dtype = memory.carried ? memory.carried->dtype() : memory.dtype;
-  spec.reduce = memory.carried ? ReduceOp::sum : order.reduce;
-  spec.sizes = memory.carried ? memory.carried->sizes(order.sizes) : order.sizes;
+  spec.reduce = memory.carried ? memory.carried->reduce() : order.reduce;
+  spec.sizes = memory.carried ? memory.carried->sizes() : order.sizes;
   spec.input = memory.run_input();
   spec.output = memory.run_output();
   spec.gpu = memory.run_gpu();
@@ -127,25 +131,25 @@ awaitable<Status> Runner::prepare(RunMemory const& memory) {
   if (memory.level)
     if (auto const combined = co_await combine(memory.level); !combined) co_return combined;
   if (!memory.carried || memory.comes_carried) co_return ok();
-  co_return co_await widen(memory);
+  co_return co_await convert(memory);
 }
 
 // Like combine().
-awaitable<Status> Runner::widen(RunMemory const& memory) {
+awaitable<Status> Runner::convert(RunMemory const& memory) {
   auto const input = memory.input();
   if (input.size() <= Helper::at_once_bytes && memory.gpu == nullptr)
-    co_return memory.carried->widen(memory.widened(), input, nullptr);
-  auto const work = [owner = memory.owner(), carried = *memory.carried, to = memory.widened(), input,
-                     gpu = memory.gpu] { return carried.widen(to, input, gpu); };
+    co_return memory.carried->before(memory.converted(), input, nullptr);
+  auto const work = [owner = memory.owner(), carried = *memory.carried, to = memory.converted(), input,
+                     gpu = memory.gpu] { return carried.before(to, input, gpu); };
   co_return co_await parts_.helper.compute(work);
 }
 
-awaitable<Status> Runner::narrow(RunMemory const& memory) {
+awaitable<Status> Runner::convert_back(RunMemory const& memory) {
   auto const output = memory.output();
   if (output.size() <= Helper::at_once_bytes && memory.gpu == nullptr)
-    co_return memory.carried->narrow(output, memory.run_output(), nullptr);
-  auto const work = [owner = memory.owner(), carried = *memory.carried, output, sums = memory.run_output(),
-                     gpu = memory.gpu] { return carried.narrow(output, sums, gpu); };
+    co_return memory.carried->after(output, memory.run_output(), nullptr);
+  auto const work = [owner = memory.owner(), carried = *memory.carried, output, left = memory.run_output(),
+                     gpu = memory.gpu] { return carried.after(output, left, gpu); };
   co_return co_await parts_.helper.compute(work);
 }
 
@@ -246,7 +250,7 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
 // The rest of a run that ended well on the data plane.
 awaitable<Status> Runner::finish(RunOrder const& order, RunMemory const& memory, RunEnd& end) {
   if (memory.carried && memory.part.gets)
-    if (auto const narrowed = co_await narrow(memory); !narrowed) co_return narrowed;
+    if (auto const converted = co_await convert_back(memory); !converted) co_return converted;
   if (memory.level && memory.part.gets)
     if (auto const spread_out = co_await spread(memory.level, memory.beside); !spread_out) co_return spread_out;
   if (!wants_digests(order)) co_return ok();

@@ -101,8 +101,8 @@ class Runner {
   [[nodiscard]] engine::RunSpec to_spec(RunOrder const& order, RunMemory const& memory);
   boost::asio::awaitable<Status> combine(std::shared_ptr<InputAdapter> level);
   boost::asio::awaitable<Status> prepare(RunMemory const& memory);
-  boost::asio::awaitable<Status> widen(RunMemory const& memory);
-  boost::asio::awaitable<Status> narrow(RunMemory const& memory);
+  boost::asio::awaitable<Status> convert(RunMemory const& memory);
+  boost::asio::awaitable<Status> convert_back(RunMemory const& memory);
   boost::asio::awaitable<Status> spread(std::shared_ptr<InputAdapter> level, std::shared_ptr<tensors::Block> result);
   boost::asio::awaitable<Status> finish(RunOrder const& order, RunMemory const& memory, RunEnd& end);
   boost::asio::awaitable<Result<std::string>> digest_of(RunMemory const& memory, std::span<std::byte const> bytes);

@@ -62,10 +62,22 @@ std::optional<Problem> damage_of(tensors::Block const& block) {
   return Problem(ProblemCode::region_damaged, "region " + region->name() + ": " + *why);
 }
 
-std::optional<engine::CarriedAverage> carried_average(RunOrder const& order, Dtype dtype) {
+std::optional<engine::Carried> form_of(RunOrder const& order, Dtype dtype) {
   auto const algorithm = algorithms::find(order.spec.algorithm);
   if (!algorithm) return std::nullopt;
-  return engine::CarriedAverage::of(order.reduce, dtype, **algorithm, order.spec, order.contributions);
+  return engine::Carried::of(order.compression, order.reduce, dtype, **algorithm, order.spec, order.sizes,
+                             order.contributions);
+}
+
+std::optional<Problem> check_compression(RunOrder const& order, Dtype dtype) {
+  if (!order.compression) return std::nullopt;
+  if (order.contributions > 0)
+    return invalid_field("/compression", "does not go with avg over several tensors of a worker; sum does");
+  auto const algorithm = algorithms::find(order.spec.algorithm);
+  if (!algorithm) return invalid_field("/algorithm", algorithm.error().detail);
+  auto const able = engine::check_compression(*order.compression, order.reduce, dtype, **algorithm, order.spec);
+  if (!able) return invalid_field("/compression", able.error().detail);
+  return std::nullopt;
 }
 
 bool brings_several(RunOrder const& order) { return order.parts > 0 || order.fused; }
@@ -103,9 +115,9 @@ awaitable<Checked<RunMemory>> Runner::acquire(RunOrder const& order) {
   co_return memory;
 }
 
-// Allocates memory for the wide values of an average.
+// Allocates memory for data that travels in another form.
 awaitable<Status> Runner::carry(RunOrder const& order, RunMemory& memory) {
-  memory.carried = carried_average(order, memory.dtype);
+  memory.carried = form_of(order, memory.dtype);
   if (!memory.carried) co_return ok();
   bool const is_as_wide = memory.carried->is_as_wide();
   if (memory.part.gets && !is_as_wide) {
@@ -193,6 +205,7 @@ Checked<std::shared_ptr<InputAdapter>> Runner::level_of(RunOrder const& order, R
     level = std::move(*made);
   }
   if (auto problem = check_reduction(order, level->dtype())) return std::move(*problem);
+  if (auto problem = check_compression(order, level->dtype())) return std::move(*problem);
   auto const elements = std::max(part.input_elements, part.output_elements);
   if (level->elements() != elements)
     return mismatch(order, "/elements", std::to_string(elements) + " elements",
@@ -214,7 +227,8 @@ awaitable<Checked<RunMemory>> Runner::acquire_level(RunOrder const& order, RunMe
   memory.level = std::move(*level);
   memory.dtype = memory.level->dtype();
   memory.unchanged_version = memory.level->version();
-  if (auto const carried = carried_average(order, memory.dtype)) memory.comes_carried = memory.level->carry(*carried);
+  if (auto const form = form_of(order, memory.dtype); form && form->average())
+    memory.comes_carried = memory.level->carry(*form->average());
   for (auto& block : memory.level->blocks()) memory.note(std::move(block));
   if (auto const status = co_await allocate(memory.level, memory.part); !status)
     co_return to_problem(status.error(), {order.rank});
@@ -267,6 +281,7 @@ std::optional<Problem> Runner::refusal(RunOrder const& order) {
 std::optional<Problem> Runner::refusal(RunOrder const& order, RunPart const& part, tensors::Tensor const* tensor) {
   auto const dtype = tensor != nullptr ? tensor->dtype : order.admitted ? order.admitted->dtype : Dtype::u8;
   if (auto problem = check_reduction(order, dtype)) return problem;
+  if (auto problem = check_compression(order, dtype)) return problem;
   if (tensor != nullptr) {
     if (auto problem = check_admitted(order, *tensor)) return problem;
     auto const expected = part.brings ? part.input_elements : part.output_elements;

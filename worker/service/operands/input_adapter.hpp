@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collectives/core/dtype.hpp"
-#include "worker/engine/groups/carried_average.hpp"
+#include "worker/engine/groups/carried.hpp"
 #include "worker/service/operands/held_result.hpp"
 #include "worker/service/requests/helper.hpp"
 #include "worker/tensors/memory.hpp"

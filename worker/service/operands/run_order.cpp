@@ -57,6 +57,12 @@ Checked<ReduceOp> check_reduce(std::string const& reduce) {
   return invalid_field("/reduce", unknown_name("reduction", reduce, names_of(all_reduce_ops)));
 }
 
+Checked<std::optional<WireFormat>> check_compression(std::optional<std::string> const& compression) {
+  if (!compression) return std::optional<WireFormat>();
+  if (auto const format = parse_wire_format(*compression)) return format;
+  return invalid_field("/compression", unknown_name("format", *compression, names_of(all_wire_formats)));
+}
+
 Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms) {
   if (timeout_ms >= 1 && timeout_ms <= max_timeout_ms) return std::chrono::milliseconds(timeout_ms);
   return invalid_field("/timeout_ms",
@@ -94,6 +100,8 @@ Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
   if (!dtype) return invalid_field("/dtype", unknown_name("dtype", request.dtype, names_of(all_dtypes)));
   auto const reduce = check_reduce(request.reduce);
   if (!reduce) return reduce.error();
+  auto const compression = check_compression(request.compression);
+  if (!compression) return compression.error();
   auto const token = check_hex("/token", request.token);
   if (!token) return token.error();
   auto const timeout = check_timeout(request.timeout_ms);
@@ -134,6 +142,7 @@ Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
   order.any_order = !keeps_order(request.local_algorithm);
   order.contributions = request.contributions;
   order.reduce = *reduce;
+  order.compression = *compression;
   order.digests = request.digests;
   order.schedule = request.schedule;
   order.deadline = now + *timeout;

@@ -34,6 +34,7 @@ class CollectiveRequest:
     in_place: bool | None = None
     on_failure: str | None = None
     reproducible: bool | None = None
+    compression: str | None = None
     schedule: Schedule | None = None
 
 
@@ -175,6 +176,8 @@ class CollectiveRecord:
     ranks: list[RankRecord]
     attempts: list[Attempt]
     local_algorithm: str | None = None
+    wire_bytes: int | None = None
+    compression_ratio: float | None = None
     stalled: Stall | None = None
     traceparent: str | None = None
     error: Problem | None = None

@@ -35,6 +35,8 @@ class PlanAnswer:
     verified: bool
     verification: str
     rounds: list[list[PlannedMove]]
+    wire_bytes: int | None = None
+    compression_ratio: float | None = None
     order: list[int] = dataclasses.field(default_factory=list)
     stretch: Stretch | None = None
 

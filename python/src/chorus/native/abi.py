@@ -105,6 +105,7 @@ class CollectiveOptions(ctypes.Structure):
         ("receive_counts", POINTER(c_uint64)),
         ("receive_counts_length", c_size_t),
         ("timeout_ms", c_int64),
+        ("compression", c_char_p),
     ]
 
 

@@ -29,6 +29,7 @@ class Blocks(Caller):
         arity: int | None = None,
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
+        compression: str | None = None,
         async_op: bool = False,
     ) -> Any:
         """Collects the blocks of all members, in rank order, at every member.
@@ -47,7 +48,12 @@ class Blocks(Caller):
             The whole.
         """
         how = options.collective(
-            counts=counts, algorithm=algorithm, arity=arity, algorithm_shape=algorithm_shape, timeout=timeout
+            counts=counts,
+            algorithm=algorithm,
+            arity=arity,
+            algorithm_shape=algorithm_shape,
+            timeout=timeout,
+            compression=compression,
         )
         if in_place:
             return self._inside("all_gather", tensor, out, dtype, how, async_op)
@@ -68,6 +74,7 @@ class Blocks(Caller):
         arity: int | None = None,
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
+        compression: str | None = None,
         async_op: bool = False,
     ) -> Any:
         """Reduces the tensors of all members, and leaves to each its own block.
@@ -91,6 +98,7 @@ class Blocks(Caller):
             arity=arity,
             algorithm_shape=algorithm_shape,
             timeout=timeout,
+            compression=compression,
         )
         if in_place:
             return self._inside("reduce_scatter", tensor, out, dtype, how, async_op)

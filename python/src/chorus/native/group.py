@@ -31,6 +31,8 @@ class Group(Blocks, Messages):
     reduce          ``"sum"``, ``"avg"``, ``"min"``, ``"max"``, ``"prod"``, ``"band"``, ``"bor"``, ``"bxor"``
     counts          elements per rank's block, one for each rank; without it blocks as equal as can be
     algorithm       a name from docs/reference/algorithms.md, with `arity` and `algorithm_shape` where it takes one
+    compression     ``"bf16"``, ``"f16"``, ``"int8"``, ``"fp8_e4m3"``: send codes of floats, which lose precision; not
+                    in all collectives (docs/reference/compressed_collectives.md)
     timeout         seconds from when the call begins, which is when those before it have ended; 30 unless given
     async_op        return a `Work` at once; the result is what its `wait` returns
     =============== ====================================================================================================
@@ -136,6 +138,7 @@ class Group(Blocks, Messages):
         arity: int | None = None,
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
+        compression: str | None = None,
         async_op: bool = False,
     ) -> Any:
         """Reduces the tensors of all members, element by element, to every member.
@@ -153,7 +156,12 @@ class Group(Blocks, Messages):
             `out`, or `tensor`.
         """
         how = options.collective(
-            reduce=reduce, algorithm=algorithm, arity=arity, algorithm_shape=algorithm_shape, timeout=timeout
+            reduce=reduce,
+            algorithm=algorithm,
+            arity=arity,
+            algorithm_shape=algorithm_shape,
+            timeout=timeout,
+            compression=compression,
         )
         if _is_list(tensor, out):
             return self._list("all_reduce", tensor, dtype, how, True, async_op)
@@ -171,6 +179,7 @@ class Group(Blocks, Messages):
         algorithm: str | None = None,
         arity: int | None = None,
         timeout: float | None = None,
+        compression: str | None = None,
         async_op: bool = False,
     ) -> Any:
         """Reduces the tensors of all members, only to the root.
@@ -189,7 +198,9 @@ class Group(Blocks, Messages):
         array, list of arrays or None
             The result at the root; None elsewhere.
         """
-        how = options.collective(reduce=reduce, root=root, algorithm=algorithm, arity=arity, timeout=timeout)
+        how = options.collective(
+            reduce=reduce, root=root, algorithm=algorithm, arity=arity, timeout=timeout, compression=compression
+        )
         at_root = self.rank == root
         if _is_list(tensor, out):
             return self._list("reduce", tensor, dtype, how, True, async_op, at_root)
@@ -205,6 +216,7 @@ class Group(Blocks, Messages):
         algorithm: str | None = None,
         arity: int | None = None,
         timeout: float | None = None,
+        compression: str | None = None,
         async_op: bool = False,
     ) -> Any:
         """Copies the root's tensor to the tensors of all members.
@@ -212,15 +224,15 @@ class Group(Blocks, Messages):
         Parameters
         ----------
         tensor : array, or list of arrays
-            Of as many elements on every member; the root's may be read-only.
+            Of as many elements on every member; the root's may be read-only, unless there is a `compression`.
 
         Returns
         -------
         array or list of arrays
             `tensor`.
         """
-        how = options.collective(root=root, algorithm=algorithm, arity=arity, timeout=timeout)
-        writes = self.rank != root
+        how = options.collective(root=root, algorithm=algorithm, arity=arity, timeout=timeout, compression=compression)
+        writes = self.rank != root or compression is not None
         if _is_list(tensor, None):
             return self._list("broadcast", tensor, dtype, how, writes, async_op)
         operand = tensors.written(tensor, dtype) if writes else tensors.only_read(tensor, dtype)

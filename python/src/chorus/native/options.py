@@ -73,6 +73,7 @@ def collective(
     counts: Sequence[int] | None = None,
     receive_counts: Sequence[int] | None = None,
     timeout: float | None = None,
+    compression: str | None = None,
 ) -> abi.CollectiveOptions:
     """Returns ``chorus_collective_options_t``, which keeps the lists that it refers to alive."""
     made = abi.CollectiveOptions(size=ctypes.sizeof(abi.CollectiveOptions))
@@ -91,6 +92,7 @@ def collective(
         made.receive_counts = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_uint64))
     if timeout is not None:
         made.timeout_ms = milliseconds("timeout", timeout)
+    made.compression = text("compression", compression)
     return made
 
 

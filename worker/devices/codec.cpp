@@ -1,0 +1,114 @@
+#include "worker/devices/codec.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "collectives/core/assert.hpp"
+#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
+
+namespace chorus::devices {
+namespace {
+
+// Elements that are converted at a time where they pass through f32: whole blocks, in the first-level cache.
+constexpr std::uint64_t elements_at_once = 8 * block_codes;
+constexpr std::uint64_t unused_codes = block_bytes - block_codes;
+
+struct Floats {
+  alignas(64) std::array<float, elements_at_once + unused_codes> values;
+  [[nodiscard]] std::byte* bytes() { return reinterpret_cast<std::byte*>(values.data()); }
+};
+
+void to_floats(std::byte* floats, std::byte const* elements, std::uint64_t count, Dtype dtype) {
+  if (dtype == Dtype::f32) {
+    std::memcpy(floats, elements, count * sizeof(float));
+  } else if (dtype == Dtype::f64) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      double wide = 0;
+      std::memcpy(&wide, elements + i * sizeof wide, sizeof wide);
+      auto const value = static_cast<float>(wide);
+      std::memcpy(floats + i * sizeof value, &value, sizeof value);
+    }
+  } else {
+    find_widen(dtype)(floats, elements, count);
+  }
+}
+
+void to_halves(std::byte* halves, std::byte const* floats, std::uint64_t count, Dtype half) {
+  find_fold_halves(ReduceOp::sum, half, Width::wide, Width::narrow)({&floats, 1, &halves, 1, count, false}, 1, nullptr);
+}
+
+void from_floats(std::byte* elements, std::byte const* floats, std::uint64_t count, Dtype dtype) {
+  if (dtype == Dtype::f32) {
+    std::memcpy(elements, floats, count * sizeof(float));
+  } else if (dtype == Dtype::f64) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      float value = 0;
+      std::memcpy(&value, floats + i * sizeof value, sizeof value);
+      auto const wide = static_cast<double>(value);
+      std::memcpy(elements + i * sizeof wide, &wide, sizeof wide);
+    }
+  } else {
+    to_halves(elements, floats, count, dtype);
+  }
+}
+
+// Blocks of f32 whose neighbours can be touched: all but the last one or two.
+std::uint64_t direct_blocks(std::uint64_t elements) {
+  return elements < block_bytes ? 0 : (elements - unused_codes) / block_codes;
+}
+
+}  // namespace
+
+void Codec::encode(std::span<std::byte> codes, std::span<std::byte const> elements) const {
+  auto const width = element_bytes(dtype_);
+  auto const count = elements.size() / width;
+  CHORUS_ASSERT(codes.size() == bytes(count), "codes of these elements");
+  bool const blocks = is_block(carrier_);
+  std::uint64_t done = 0;
+  if (dtype_ == Dtype::f32 && !blocks) return to_halves(codes.data(), elements.data(), count, carrier_);
+  if (dtype_ == Dtype::f32) {
+    auto const direct = direct_blocks(count);
+    find_encode(carrier_)(codes.data(), elements.data(), direct);
+    done = direct * block_codes;
+  }
+  Floats floats;
+  for (; done < count; done += elements_at_once) {
+    auto const some = std::min(count - done, elements_at_once);
+    to_floats(floats.bytes(), elements.data() + done * width, some, dtype_);
+    auto* const to = codes.data() + bytes(done);
+    if (!blocks) {
+      to_halves(to, floats.bytes(), some, carrier_);
+      continue;
+    }
+    std::fill(floats.values.begin() + static_cast<std::ptrdiff_t>(some), floats.values.end(), 0.0F);
+    find_encode(carrier_)(to, floats.bytes(), carriers(format_, some));
+  }
+}
+
+void Codec::decode(std::span<std::byte> elements, std::span<std::byte const> codes) const {
+  auto const width = element_bytes(dtype_);
+  auto const count = elements.size() / width;
+  CHORUS_ASSERT(codes.size() == bytes(count), "codes of these elements");
+  bool const blocks = is_block(carrier_);
+  std::uint64_t done = 0;
+  if (dtype_ == Dtype::f32 && !blocks) return find_widen(carrier_)(elements.data(), codes.data(), count);
+  if (dtype_ == Dtype::f32) {
+    auto const direct = direct_blocks(count);
+    find_decode(carrier_)(elements.data(), codes.data(), direct);
+    done = direct * block_codes;
+  }
+  Floats floats;
+  for (; done < count; done += elements_at_once) {
+    auto const some = std::min(count - done, elements_at_once);
+    auto const* const from = codes.data() + bytes(done);
+    if (blocks)
+      find_decode(carrier_)(floats.bytes(), from, carriers(format_, some));
+    else
+      find_widen(carrier_)(floats.bytes(), from, some);
+    from_floats(elements.data() + done * width, floats.bytes(), some, dtype_);
+  }
+}
+
+}  // namespace chorus::devices

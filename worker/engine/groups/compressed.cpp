@@ -1,0 +1,96 @@
+#include "worker/engine/groups/compressed.hpp"
+
+#include <string>
+
+#include "collectives/core/errc.hpp"
+#include "collectives/plan/codes.hpp"
+#include "worker/devices/cuda/gpus.hpp"
+
+namespace chorus::engine {
+namespace {
+
+bool adds_at_one_place(plan::Algorithm const& algorithm, plan::Spec const& spec) {
+  return algorithm.in_worker_order != nullptr && algorithm.in_worker_order(spec);
+}
+
+}  // namespace
+
+Status check_compression(WireFormat format, ReduceOp reduce, Dtype dtype, plan::Algorithm const& algorithm,
+                         plan::Spec const& spec) {
+  auto const refused = [&](std::string const& why) {
+    return Error(PlanErrc::unsupported_operation, "compression " + std::string(name(format)) + ": " + why);
+  };
+  if (!can_be_compressed(spec.op))
+    return refused(std::string(name(spec.op)) +
+                   " has none; all_reduce, reduce, reduce_scatter, all_gather and broadcast have");
+  if (!has_format(dtype, format))
+    return refused(std::string(name(dtype)) +
+                   " has no such codes; f32 and f64 have bf16, f16, int8 and fp8_e4m3, f16 and bf16 int8 and fp8_e4m3");
+  if (!reduces(spec.op)) return ok();
+  if (reduce != ReduceOp::sum && reduce != ReduceOp::avg)
+    return refused("the error of " + std::string(name(reduce)) + " has no bound; sum and avg have");
+  if (!adds_at_one_place(algorithm, spec))
+    return refused(spec.algorithm +
+                   " does not add every element at one place in the order of the workers, as allpairs, mesh, direct "
+                   "and centralized do");
+  return ok();
+}
+
+Compressed::Compressed(WireFormat format, Dtype dtype, plan::Spec const& spec, plan::Sizes const& sizes)
+    : format_(format), codec_(format, dtype), element_bytes_(element_bytes(dtype)) {
+  if (!has_blocks(spec.op)) {
+    sizes_.elements = carriers(format_, sizes.elements);
+    return;
+  }
+  blocks_ = plan::blocks_of(spec.op, spec.ranks, sizes);
+  for (auto const elements : blocks_) {
+    whole_bytes_ += elements * element_bytes_;
+    sizes_.counts.push_back(carriers(format_, elements));
+  }
+}
+
+template <class Use>
+void Compressed::for_each_part(std::uint64_t buffer_bytes, Use use) const {
+  if (blocks_.empty() || !is_whole(buffer_bytes))
+    return use(std::uint64_t{0}, buffer_bytes, std::uint64_t{0}, codec_.bytes(buffer_bytes / element_bytes_));
+  std::uint64_t at = 0, codes_at = 0;
+  for (auto const elements : blocks_) {
+    auto const bytes = elements * element_bytes_, codes = codec_.bytes(elements);
+    use(at, bytes, codes_at, codes);
+    at += bytes;
+    codes_at += codes;
+  }
+}
+
+std::uint64_t Compressed::bytes(std::uint64_t buffer_bytes) const {
+  std::uint64_t all = 0;
+  for_each_part(buffer_bytes, [&](auto, auto, auto, std::uint64_t codes) { all += codes; });
+  return all;
+}
+
+Status Compressed::encode(std::span<std::byte> codes, std::span<std::byte const> elements,
+                          devices::GpuUnit* gpu) const {
+  std::vector<std::byte> here;
+  if (gpu != nullptr && !elements.empty()) {
+    here.resize(elements.size());
+    if (auto const downloaded = gpu->download(here, elements.data()); !downloaded) return downloaded;
+    elements = here;
+  }
+  for_each_part(elements.size(), [&](auto at, auto bytes, auto codes_at, auto codes_bytes) {
+    codec_.encode(codes.subspan(codes_at, codes_bytes), elements.subspan(at, bytes));
+  });
+  return ok();
+}
+
+Status Compressed::decode(std::span<std::byte> elements, std::span<std::byte const> codes,
+                          devices::GpuUnit* gpu) const {
+  std::vector<std::byte> here(gpu != nullptr ? elements.size() : 0);
+  auto const to = gpu != nullptr ? std::span(here) : elements;
+  for_each_part(to.size(), [&](auto at, auto bytes, auto codes_at, auto codes_bytes) {
+    codec_.decode(to.subspan(at, bytes), codes.subspan(codes_at, codes_bytes));
+  });
+  if (gpu == nullptr || elements.empty()) return ok();
+  return gpu->upload(elements.data(), here);
+}
+
+}  // namespace chorus::engine

@@ -1,0 +1,64 @@
+// A collective that sends codes of its elements. docs/reference/compressed_collectives.md has the formats and bounds.
+//
+// The run moves and adds codes, in memory of its own: the caller encodes the input before the run, and decodes the
+// output after it, also what the rank itself has contributed. A contribution is encoded once, and a sum once, at the
+// rank that adds all of it in f32; so all ranks decode the same codes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collectives/core/op.hpp"
+#include "collectives/core/reduce_op.hpp"
+#include "collectives/core/result.hpp"
+#include "collectives/plan/algorithm.hpp"
+#include "collectives/plan/sizes.hpp"
+#include "worker/devices/codec.hpp"
+
+namespace chorus::devices {
+class GpuUnit;
+}
+
+namespace chorus::engine {
+
+// Errors: PlanErrc::unsupported_operation, naming what would be possible: for other operations than all_reduce, reduce,
+// reduce_scatter, all_gather and broadcast; for reductions other than sum and avg, or by an algorithm that adds an
+// element at several places; for a dtype that has no such format.
+[[nodiscard]] Status check_compression(WireFormat format, ReduceOp reduce, Dtype dtype,
+                                       plan::Algorithm const& algorithm, plan::Spec const& spec);
+
+// A value. Any thread.
+class Compressed {
+ public:
+  // check_compression() is ok. `sizes`: of the tensors.
+  Compressed(WireFormat format, Dtype dtype, plan::Spec const& spec, plan::Sizes const& sizes);
+
+  // Dtype and sizes of the run.
+  [[nodiscard]] Dtype dtype() const { return codec_.carrier(); }
+  [[nodiscard]] plan::Sizes const& sizes() const { return sizes_; }
+  // Size of the codes of a buffer: of a whole vector, or of one rank's block.
+  [[nodiscard]] std::uint64_t bytes(std::uint64_t buffer_bytes) const;
+
+  // The elements lie in memory of `gpu`, or of the host if null; codes always in that of the host. Errors: GpuErrc.
+  [[nodiscard]] Status encode(std::span<std::byte> codes, std::span<std::byte const> elements,
+                              devices::GpuUnit* gpu) const;
+  [[nodiscard]] Status decode(std::span<std::byte> elements, std::span<std::byte const> codes,
+                              devices::GpuUnit* gpu) const;
+
+ private:
+  // Calls use(bytes before, bytes, codes before, codes) for each part of a buffer that is encoded by itself.
+  template <class Use>
+  void for_each_part(std::uint64_t buffer_bytes, Use use) const;
+  [[nodiscard]] bool is_whole(std::uint64_t buffer_bytes) const { return buffer_bytes == whole_bytes_; }
+
+  WireFormat format_;
+  devices::Codec codec_;
+  std::size_t element_bytes_;
+  std::vector<std::uint64_t> blocks_;  // elements per rank; empty for operations without blocks
+  std::uint64_t whole_bytes_ = 0;      // of all blocks
+  plan::Sizes sizes_;
+};
+
+}  // namespace chorus::engine
