@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from torch.distributed.distributed_c10d import Backend
 
+from .elastic import Elastic
 from .rendezvous import create
 
-__all__ = ["create"]
+__all__ = ["Elastic", "create"]
 
 
 def _register() -> None:
