@@ -1,5 +1,6 @@
 """The package as it is installed."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -10,6 +11,7 @@ import zipfile
 import pytest
 
 import chorus
+from chorus.native.library import Library
 from services import ROOT
 
 
@@ -32,25 +34,50 @@ def test_everything_public_has_a_docstring() -> None:
                 assert getattr(kind, name).__doc__, f"{kind.__name__}.{name}"
 
 
-def test_a_wheel_is_whole_and_typed(tmp_path: pathlib.Path) -> None:
+def wheel(path: pathlib.Path, environment: dict[str, str]) -> pathlib.Path:
+    """Builds a wheel in a copy of the sources, as pip does; returns it, unpacked into `path`/installed."""
     pytest.importorskip("setuptools")
     pytest.importorskip("wheel")
-    shutil.copytree(ROOT / "python", tmp_path / "python", ignore=shutil.ignore_patterns("tests", "build", "*cache*"))
+    ignored = shutil.ignore_patterns("tests", "build", "*cache*", "*.egg-info")
+    shutil.copytree(ROOT / "python", path / "python", ignore=ignored)
+    shutil.copytree(ROOT / "library/include", path / "library/include")
     build = "from setuptools import build_meta; build_meta.build_wheel('..')"
-    subprocess.run([sys.executable, "-c", build], cwd=tmp_path / "python", check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("chorus-*.whl")
-    assert wheel.name.endswith("-py3-none-any.whl")
-    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    known = {name: value for name, value in os.environ.items() if not name.startswith("CHORUS_")}
+    made = subprocess.run(
+        [sys.executable, "-c", build], cwd=path / "python", env=known | environment, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    (found,) = path.glob("chorus-*.whl")
+    zipfile.ZipFile(found).extractall(path / "installed")
+    return found
+
+
+def test_a_wheel_is_whole_and_typed(tmp_path: pathlib.Path) -> None:
+    assert wheel(tmp_path, {}).name.endswith("-py3-none-any.whl")
     assert (tmp_path / "installed/chorus/py.typed").exists()
+    modules = "chorus, chorus.aio, chorus.launch, chorus.native.worker"
     ran = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import chorus, chorus.aio, chorus.launch, chorus.native.worker; print(chorus.__file__, chorus.PeerLost('x'))",
-        ],
+        [sys.executable, "-c", f"import {modules}; print(chorus.__file__, chorus.PeerLost('x'))"],
         env={"PYTHONPATH": str(tmp_path / "installed"), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=True,
     )
     assert ran.stdout == f"{tmp_path}/installed/chorus/__init__.py x (peer_lost)\n"
+
+
+def test_a_wheel_with_the_library_needs_nothing_else_of_chorus(library: Library, tmp_path: pathlib.Path) -> None:
+    made = wheel(tmp_path, {"CHORUS_LIBRARY": os.environ["CHORUS_LIBRARY"], "CHORUS_BIN": os.environ["CHORUS_BIN"]})
+    assert "-py3-none-linux_" in made.name
+    package = tmp_path / "installed/chorus"
+    assert (package / "include/chorus/chorus.h").exists()
+    (package / "bin/chorus-coordinator").chmod(0o755)  # as pip does
+    program = tmp_path / "train.py"
+    program.write_text((ROOT / "docs/guides/python.md").read_text().split("```python\n")[1].split("```")[0])
+    ran = subprocess.run(
+        [sys.executable, str(program)],
+        env={"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.stdout == f"{[[10.0] * 3] * 4}\n", ran.stderr

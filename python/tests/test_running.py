@@ -145,6 +145,22 @@ def test_a_launched_program_that_fails_ends_the_others(library: Library, program
     assert one.returncode == 7 and "local rank 1 ended with status 7" in errors
 
 
+def test_a_launched_program_that_fails_may_be_started_again(library: Library, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "fails.py"
+    path.write_text(
+        """
+import os, sys
+print(os.environ["RANK"], os.environ["CHORUS_RESTART"], flush=True)
+sys.exit(7 if os.environ["RANK"] == "1" and int(os.environ["CHORUS_RESTART"]) < int(sys.argv[1]) else 0)
+"""
+    )
+    for failures, status in ((2, 0), (3, 7)):
+        one = launched("--nproc", "2", "--restarts", "2", str(path), str(failures))
+        output, errors = one.communicate()
+        assert sorted(output.splitlines()) == ["0 0", "1 0", "1 1", "1 2"]
+        assert (one.returncode, errors.count("local rank 1 ended with status 7")) == (status, failures)
+
+
 def test_a_launcher_that_is_ended_ends_its_programs(library: Library, program: str) -> None:
     one = launched("--nproc", "2", program, "wait")
     assert one.stdout is not None

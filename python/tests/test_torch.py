@@ -1,6 +1,5 @@
 """The backend "chorus" of torch.distributed, on processes of their own."""
 
-import importlib.util
 import os
 import pathlib
 import subprocess
@@ -15,13 +14,7 @@ from chorus.launch import _free_port
 from chorus.native.library import Library
 from services import ROOT
 
-_torch = importlib.util.find_spec("torch")
-if _torch is None or _torch.origin is None:
-    pytest.skip("python3-torch is not installed; docker/install-deps torch installs it", allow_module_level=True)
-_headers = [pathlib.Path(_torch.origin).parent / "include", pathlib.Path("/usr/include")]
-for _name in ("torch/extension.h", "pybind11/pybind11.h"):
-    if not any((folder / _name).exists() for folder in _headers):
-        pytest.skip(f"{_name} is not installed; docker/install-deps torch installs it", allow_module_level=True)
+torch_ranks.require_torch()
 
 import torch_stories as stories  # noqa: E402
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import importlib.util
 import multiprocessing
 import os
+import pathlib
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing.connection import Connection
 from typing import Any
 
+import pytest
+
 TIMEOUT_S = 30.0  # of process groups
 PATIENCE_S = 60.0
+
+
+def require_torch() -> None:
+    """Skips a whole file where PyTorch or its headers are missing."""
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None:
+        pytest.skip("python3-torch is not installed; docker/install-deps torch installs it", allow_module_level=True)
+    headers = [pathlib.Path(torch.origin).parent / "include", pathlib.Path("/usr/include")]
+    for name in ("torch/extension.h", "pybind11/pybind11.h"):
+        if not any((folder / name).exists() for folder in headers):
+            pytest.skip(f"{name} is not installed; docker/install-deps torch installs it", allow_module_level=True)
 
 
 class Failed(Exception):

@@ -42,11 +42,9 @@ find_compose() {
   $compose version >/dev/null 2>&1 || { echo "deploy: skipped, neither the compose plugin nor docker-compose runs here"; exit 77; }
 }
 
-have_base_image() {
-  "$docker" image inspect "$base_image" >/dev/null 2>&1 && return
-  timeout 60 "$docker" pull -q "$base_image" >/dev/null 2>&1 && { echo "base: pulled"; return; }
-  # Once made it is kept, as the packages are that the build needs.
-  local kept=build/tools/base.tar.gz
+# A root of Debian as an archive, of which `kept` is the path. Once made it is kept, as the packages are that the build needs.
+have_base_archive() {
+  kept=build/tools/base.tar.gz
   if [ ! -e "$kept" ]; then
     mkdir -p build/tools
     debootstrap --variant=minbase bookworm "$scratch/base" >"$scratch/debootstrap.log" 2>&1 || { tail -n 5 "$scratch/debootstrap.log"; exit 1; }
@@ -55,6 +53,12 @@ have_base_image() {
     tar -C "$scratch/base" -czf "$kept.new" . && mv "$kept.new" "$kept"
     rm -rf "$scratch/base"
   fi
+}
+
+have_base_image() {
+  "$docker" image inspect "$base_image" >/dev/null 2>&1 && return
+  timeout 60 "$docker" pull -q "$base_image" >/dev/null 2>&1 && { echo "base: pulled"; return; }
+  have_base_archive
   "$docker" import "$kept" "$base_image" >/dev/null
   echo "base: made with debootstrap, no registry is reachable"
 }

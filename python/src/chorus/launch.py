@@ -2,6 +2,8 @@
 
 Each process gets CHORUS_COORDINATOR, CHORUS_GROUP, RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
 MASTER_PORT; `chorus.init` reads them. The first that fails ends the others, and its status is that of the launcher.
+With ``--restarts`` it is started again instead, and the others go on, as for `chorus.torch.Elastic`: CHORUS_RESTART is 0
+at first, and then counts.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import programs
@@ -33,6 +35,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--coordinator", default=os.environ.get("CHORUS_COORDINATOR"), help="URL; one is started without"
     )
     parser.add_argument("--group", help="the group's name; a new one without")
+    parser.add_argument(
+        "--restarts", type=_natural, default=0, help="how often each process that fails is started again (0)"
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module, as of python -m")
     parser.add_argument("program", metavar="PROGRAM", help="a Python script")
     parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="of the program")
@@ -45,17 +50,28 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _positive(text: str) -> int:
+    return _at_least(1, text)
+
+
+def _natural(text: str) -> int:
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{number} is less than {least}")
     return number
 
 
-def environment(given: argparse.Namespace, coordinator: str, group: str, port: int, local_rank: int) -> dict[str, str]:
+def environment(
+    given: argparse.Namespace, coordinator: str, group: str, port: int, local_rank: int, restart: int
+) -> dict[str, str]:
     """Returns what a process finds in its environment."""
     return os.environ | {
         "CHORUS_COORDINATOR": coordinator,
         "CHORUS_GROUP": group,
+        "CHORUS_RESTART": str(restart),
         "RANK": str(given.node_rank * given.nproc + local_rank),
         "WORLD_SIZE": str(given.nnodes * given.nproc),
         "LOCAL_RANK": str(local_rank),
@@ -65,21 +81,48 @@ def environment(given: argparse.Namespace, coordinator: str, group: str, port: i
     }
 
 
-def ended(processes: Sequence[subprocess.Popen[str]]) -> int:
-    """Waits until all have ended well, or one has not; returns 0, or its status: 128 and more by a signal."""
-    left = dict(enumerate(processes))
-    while left:
-        for rank, process in list(left.items()):
-            status = process.poll()
-            if status is None:
-                continue
-            del left[rank]
-            if status != 0:
+class Ranks:
+    """The processes of this host. ``with`` ends those that run.
+
+    Parameters
+    ----------
+    start : callable
+        Starts the process of a local rank, given how often it was started before.
+    count, restarts : int
+        How many processes; how often each may be started again.
+    """
+
+    def __init__(self, start: Callable[[int, int], subprocess.Popen[str]], count: int, restarts: int) -> None:
+        self._start, self._count, self._restarts = start, count, restarts
+        self._running: dict[int, subprocess.Popen[str]] = {}
+
+    def __enter__(self) -> Ranks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        programs.end(list(self._running.values()))
+
+    def status(self) -> int:
+        """Starts all; returns 0 when all have ended well, or the status of the first to fail: 128 and more by a signal."""
+        starts = [0] * self._count
+        for rank in range(self._count):
+            self._running[rank] = self._start(rank, 0)
+        while self._running:
+            for rank, process in list(self._running.items()):
+                status = process.poll()
+                if status is None:
+                    continue
+                del self._running[rank]
+                if status == 0:
+                    continue
                 how = f"status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
                 print(f"chorus.launch: local rank {rank} ended with {how}", file=sys.stderr)
-                return status if status > 0 else 128 - status
-        time.sleep(POLL_S)
-    return 0
+                if starts[rank] == self._restarts:
+                    return status if status > 0 else 128 - status
+                starts[rank] += 1
+                self._running[rank] = self._start(rank, starts[rank])
+            time.sleep(POLL_S)
+        return 0
 
 
 def _free_port() -> int:
@@ -98,15 +141,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     command = [sys.executable, *(["-m"] if given.module else []), given.program, *given.arguments]
-    processes: list[subprocess.Popen[str]] = []
     with contextlib.ExitStack() as stack:
         coordinator = given.coordinator or stack.enter_context(programs.LocalCoordinator()).url
-        stack.callback(lambda: programs.end(processes))
         group, port = given.group or f"launch-{uuid.uuid4().hex[:12]}", _free_port()
-        for local_rank in range(given.nproc):
-            own = environment(given, coordinator, group, port, local_rank)
-            processes.append(subprocess.Popen(command, env=own, text=True, preexec_fn=programs.end_with_parent))
-        status = ended(processes)
+
+        def start(local_rank: int, restart: int) -> subprocess.Popen[str]:
+            own = environment(given, coordinator, group, port, local_rank, restart)
+            return subprocess.Popen(command, env=own, text=True, preexec_fn=programs.end_with_parent)
+
+        status = stack.enter_context(Ranks(start, given.nproc, given.restarts)).status()
     return status
 
 

@@ -22,7 +22,7 @@ def end_with_parent() -> None:
 
 
 def find(name: str) -> str:
-    """Returns the path of a program: in the folder CHORUS_BIN, beside the library CHORUS_LIBRARY, or on PATH.
+    """Returns the path of a program: in the folder CHORUS_BIN, beside the library CHORUS_LIBRARY, in the package, or on PATH.
 
     Raises
     ------
@@ -35,9 +35,12 @@ def find(name: str) -> str:
     if library := os.environ.get("CHORUS_LIBRARY"):
         beside = pathlib.Path(library) if os.path.isdir(library) else pathlib.Path(library).parent
         folders += [beside, beside.parent / "bin"]
+    folders.append(pathlib.Path(__file__).parent / "bin")  # of a wheel
     found = shutil.which(name, path=os.pathsep.join([*map(str, folders), os.environ.get("PATH", os.defpath)]))
     if found is None:
-        raise ChorusError(f"{name} was not found in CHORUS_BIN, beside CHORUS_LIBRARY, or on PATH: name a coordinator")
+        raise ChorusError(
+            f"{name} was not found in CHORUS_BIN, beside CHORUS_LIBRARY, in the package, or on PATH: name a coordinator"
+        )
     return found
 
 

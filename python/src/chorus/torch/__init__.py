@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from torch.distributed.distributed_c10d import Backend
 
+from .elastic import Elastic
+from .embedding import Embedding
 from .rendezvous import create
 
-__all__ = ["create"]
+__all__ = ["Elastic", "Embedding", "create"]
 
 
 def _register() -> None:

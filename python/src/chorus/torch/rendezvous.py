@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import torch
-from torch.distributed import distributed_c10d
+from torch.distributed import TCPStore, distributed_c10d
 
 from ..client import Client
 from ..deadline import Deadline
 from ..errors import ChorusError, NoAnswer
 from . import build
-from .session import Guest, Session
+from .session import Guest, Lent, Session
 
 ASK_S = 2.0  # what a request may take, also when less is left
+_ADDRESS_BYTES = 320  # a host's name, and a port
+
+_lent: contextvars.ContextVar[Lent | None] = contextvars.ContextVar("chorus_lent", default=None)
+
+
+def enter(lent: Lent, timeout: float) -> None:
+    """Makes a group's epoch the default process group of torch.distributed, with a store at rank 0.
+
+    Parameters
+    ----------
+    timeout : float
+        Seconds: of the store, and of each call.
+
+    Raises
+    ------
+    ChorusError
+        A member is lost, or late; the epoch is over.
+    """
+    group, limit = lent.group, timedelta(seconds=timeout)
+    host, address = urlsplit(lent.worker.url).hostname, bytearray(_ADDRESS_BYTES)
+    try:
+        if group.rank == 0:
+            store = TCPStore(host, 0, group.size, True, limit, wait_for_workers=False)
+            address[:] = f"{host} {store.port}".encode().ljust(_ADDRESS_BYTES)
+        group.broadcast(address, timeout=timeout)
+        if group.rank != 0:
+            host, port = address.decode().split()
+            store = TCPStore(host, int(port), group.size, False, limit, wait_for_workers=False)
+        token = _lent.set(lent)  # init_process_group calls create() in this thread
+        try:
+            distributed_c10d.init_process_group(
+                "chorus", store=store, rank=group.rank, world_size=group.size, timeout=limit
+            )
+        finally:
+            _lent.reset(token)
+    except RuntimeError as error:
+        raise ChorusError(f"epoch {group.epoch} of group {group.name!r} is no process group: {error}") from error
 
 
 def create(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
@@ -40,14 +79,15 @@ def create(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
         Another rank has failed, or no coordinator can be reached or started.
     """
     extension = build.load()
+    if lent := _lent.get():
+        return _made(extension, store, rank, size, timeout, lent.group.name, lent, lent.group.epoch)
     meeting = Meeting(store, rank, size, Deadline(timeout.total_seconds()))
     shared = _session_of_default(extension)
     member: Session | Guest = Guest(shared) if shared else Session(meeting.start, rank)
     try:
         name = meeting.make_group(member.session)
         member.join(name, _left(meeting.deadline))
-        with member.session.worker._running.handle as worker:
-            return extension.make(store, rank, size, timeout.total_seconds(), worker, name, member)
+        return _made(extension, store, rank, size, timeout, name, member)
     except BaseException:
         member.abandon()
         raise
@@ -76,7 +116,7 @@ class Meeting:
             self._tell("start", begin)
         return self._told("start", "rank 0")
 
-    def make_group(self, session: Session) -> str:
+    def make_group(self, session: Session | Lent) -> str:
         """Makes a group of the workers of all ranks, in the order of ranks; returns its name."""
         self._tell(f"worker/{self.rank}", lambda: {"id": session.worker.id})
         if self.rank == 0:
@@ -121,7 +161,22 @@ class Meeting:
         return True
 
 
-def _session_of_default(extension: Any) -> Session | None:
+def _made(
+    extension: Any,
+    store: Any,
+    rank: int,
+    size: int,
+    timeout: timedelta,
+    group: str,
+    member: Session | Guest | Lent,
+    epoch: int = 0,
+) -> Any:
+    """Returns a process group that is `group`, in any epoch unless one is given."""
+    with member.session.worker._running.handle as worker:
+        return extension.make(store, rank, size, timeout.total_seconds(), worker, group, epoch, member)
+
+
+def _session_of_default(extension: Any) -> Session | Lent | None:
     if not distributed_c10d.is_initialized():
         return None
     group = distributed_c10d._get_default_group()

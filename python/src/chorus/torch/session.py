@@ -123,10 +123,32 @@ class Session:
             self._coordinator.close()
 
 
+class Lent:
+    """A worker that somebody else ends, and the epoch of a group that a process group is to be.
+
+    Parameters
+    ----------
+    url : str
+        The coordinator.
+    group : Group
+        A membership of `worker`.
+    """
+
+    def __init__(self, url: str, worker: Worker, group: Group) -> None:
+        self.url, self.worker, self.group = url, worker, group
+
+    @property
+    def session(self) -> Lent:
+        return self
+
+    def end(self) -> None:
+        """Does nothing."""
+
+
 class Guest:
     """A process group that uses the worker of the default process group, and leaves it as it is."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session | Lent) -> None:
         self.session = session
 
     def join(self, group: str, timeout: float) -> None:

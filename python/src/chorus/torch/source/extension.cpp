@@ -47,13 +47,14 @@ class PythonProcessGroup final : public ProcessGroup {
   Member const member_;
 };
 
+// In any epoch of the group where `epoch` is 0.
 c10::intrusive_ptr<Base> make(Store store, int rank, int size, double timeout_s, std::uintptr_t worker,
-                              std::string const& name, py::object member) {
+                              std::string const& name, std::uint32_t epoch, py::object member) {
   Member const owner(std::move(member));
   py::gil_scoped_release const waiting;
   auto const timeout = std::chrono::milliseconds(std::llround(timeout_s * 1000));
   auto* const handle = reinterpret_cast<chorus_worker_t*>(worker);  // NOLINT: ctypes has it as a number
-  auto membership = std::make_unique<Membership>(handle, name, rank, size, timeout);
+  auto membership = std::make_unique<Membership>(handle, name, epoch, rank, size, timeout);
   return c10::make_intrusive<PythonProcessGroup>(std::move(store), rank, size, std::move(membership), owner);
 }
 

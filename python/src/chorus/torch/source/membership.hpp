@@ -53,12 +53,21 @@ struct Kind {
 // All functions from any thread.
 class Membership {
  public:
-  // Joins group `name`, of which `worker` is a member. Throws where it cannot.
-  Membership(chorus_worker_t* worker, std::string name, int rank, int size, std::chrono::milliseconds timeout)
+  // Joins group `name`, of which `worker` is a member, in any epoch where `epoch` is 0. Throws where it cannot.
+  Membership(chorus_worker_t* worker, std::string name, std::uint32_t epoch, int rank, int size,
+             std::chrono::milliseconds timeout)
       : name_(std::move(name)), rank_(rank), size_(size), timeout_(timeout), queue_(std::make_shared<Queue>()) {
     Failure failure;
     auto const joining = "chorus: joining group '" + name_ + "' as rank " + std::to_string(rank);
     failure.check(chorus_worker_join(worker, name_.c_str(), timeout.count(), &group_, failure.get()), joining);
+    chorus_group_info_t info{};
+    info.size = sizeof info;
+    auto const described = chorus_group_describe(group_, &info, failure.get());
+    if (described == CHORUS_OK && (epoch == 0 || info.epoch == epoch)) return;
+    chorus_group_free(group_);
+    failure.check(described, joining);
+    throw std::runtime_error(joining + ": it is in epoch " + std::to_string(info.epoch) + ", expected " +
+                             std::to_string(epoch));
   }
   // Waits for the end of all calls.
   ~Membership() {
