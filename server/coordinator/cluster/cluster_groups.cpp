@@ -171,4 +171,19 @@ asio::awaitable<http::Checked<api::Group>> Cluster::end_group(std::shared_ptr<Ch
   co_return std::move(erased.group);
 }
 
+asio::awaitable<http::Checked<api::Member>> Cluster::member(std::string name, std::uint32_t rank) {
+  auto const found = groups_.find(name);
+  if (found.has_error()) co_return found.error();
+  auto const& group = *found.value();
+  if (rank >= group.members.size())
+    co_return Problem(ProblemCode::unknown_worker, "group '" + name + "' has " + std::to_string(group.members.size()) +
+                                                       " ranks, none of which is " + std::to_string(rank));
+  auto member = group.members[rank];
+  if (!member.roles.empty()) co_return member;
+  auto roles = co_await tools_.planner.roles(groups_.standing(group), group.selection, rank);
+  if (roles.has_error()) co_return Problem(ProblemCode::internal, roles.error().detail);
+  member.roles = std::move(roles.value());
+  co_return member;
+}
+
 }  // namespace chorus::coordinator

@@ -4,7 +4,7 @@ import signal
 import sys
 
 from . import cores as looks
-from . import api, fused, launches, limits, plot, tensors
+from . import api, fused, launches, limits, messages, plot, tensors
 from .options import parse
 from .processes import Failure, Workplace
 from .programs import Programs
@@ -30,6 +30,7 @@ class Comparison:
                                      ("all_reduce", "all_reduce, f32 sum: medians over the rounds", self._all_reduce),
                                      ("fused", "Many small tensors, in one call and one by one", self._fused),
                                      ("api", "Through the C++ API", self._api),
+                                     ("messages", "Messages between two members", self._messages),
                                      ("http", "One tensor over HTTP", self._http),
                                      ("launch", "Launches over REST", self._launch)):
             if part not in self._options.parts:
@@ -92,6 +93,16 @@ class Comparison:
             self._report.row({"kind": "api", **row})
         self.complete = self.complete and all(row["correct"] for row in rows)
         self._report.table(title, *api.table(rows), remarks=[api.REMARK, *looks.remarks(rows)])
+
+    def _messages(self, title):
+        options = self._options
+        rows = messages.measure(self._workplace, self._programs, options.bin, options.links, options.peers,
+                                options.rounds, options.seconds,
+                                lambda: looks.measure(self._programs, options.timeout), options.timeout, progress)
+        for row in rows:
+            self._report.row({"kind": "messages", **row})
+        self.complete = self.complete and all(row["correct"] for row in rows)
+        self._report.table(title, *messages.table(rows), remarks=[messages.REMARK, *looks.remarks(rows)])
 
     def _http(self, title):
         progress("http: PUT and GET of one tensor")

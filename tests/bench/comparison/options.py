@@ -6,7 +6,7 @@ from .results import parse_size
 from .systems import PEERS
 
 ROOT = Path(__file__).resolve().parents[3]
-PARTS = ["limits", "all_reduce", "fused", "api", "http", "launch"]
+PARTS = ["limits", "all_reduce", "fused", "api", "messages", "http", "launch"]
 LINKS = ["shm", "tcp"]
 ROUNDS, QUICK_ROUNDS = 5, 1
 SIZES, QUICK_SIZES = "4,1K,8K,128K,1M,8M,64M", "4,1K,128K,1M,8M"

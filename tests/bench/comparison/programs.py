@@ -12,6 +12,8 @@ FLAGS = ["-O3", "-march=native", "-Wall", "-Wextra", "-D_GNU_SOURCE"]
 RECIPES = {
     "openmpi_all_reduce": ("mpicc.openmpi", "mpi_all_reduce.c", []),
     "mpich_all_reduce": ("mpicc.mpich", "mpi_all_reduce.c", []),
+    "openmpi_ping_pong": ("mpicc.openmpi", "mpi_ping_pong.c", []),
+    "mpich_ping_pong": ("mpicc.mpich", "mpi_ping_pong.c", []),
     "gloo_all_reduce": ("g++", "gloo_all_reduce.cpp", ["-std=c++20", "-lgloo", "-pthread"]),
     "raw_socket": ("gcc", "raw_socket.c", []),
     "http_client": ("gcc", "http_client.c", []),
