@@ -106,7 +106,9 @@ TEST_CASE("codes are those of the documented example") {
 TEST_CASE("the error of one encoding is within the documented bound, also of hard blocks") {
   for (auto const format : all_wire_formats)
     for (auto const count : {1, 5, 251, 252, 253, 255, 256, 504, 2016, 2017, 5000})
-      for (auto const& [hard, values] : hard_blocks(static_cast<std::size_t>(count))) {
+      for (auto const& block : hard_blocks(static_cast<std::size_t>(count))) {
+        auto const& hard = block.name;
+        auto const& values = block.values;
         // See the next test.
         if (format == WireFormat::f16 && hard == "one outlier") continue;
         if ((format == WireFormat::f16 || format == WireFormat::bf16) && hard == "largest numbers") continue;

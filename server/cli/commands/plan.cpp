@@ -7,6 +7,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/op.hpp"
+#include "collectives/core/wire_format.hpp"
 #include "collectives/plan/text.hpp"
 #include "http/api/groups.hpp"
 #include "server/cli/commands/commands.hpp"

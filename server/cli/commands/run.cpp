@@ -6,6 +6,7 @@
 
 #include "collectives/core/op.hpp"
 #include "collectives/core/reduce_op.hpp"
+#include "collectives/core/wire_format.hpp"
 #include "collectives/plan/spec.hpp"
 #include "http/api/collectives.hpp"
 #include "server/cli/commands/commands.hpp"

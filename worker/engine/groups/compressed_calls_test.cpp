@@ -134,10 +134,10 @@ TEST_CASE("every operation in every format leaves the same bits, at every member
   for (auto const& of_path : results)
     for (plan::Rank rank = 0; rank < members; ++rank) CHECK(of_path[rank].size() == first.size());
   for (std::size_t call = 0; call < first.size(); ++call) {
-    auto const& [op, algorithm] = every_call[call % per_format / 2];
+    auto const op = every_call[call % per_format / 2].op;
     CAPTURE(name(all_wire_formats[call / per_format]));
     CAPTURE(name(op));
-    CAPTURE(algorithm->name);
+    CAPTURE(every_call[call % per_format / 2].algorithm->name);
     for (plan::Rank rank = 0; rank < members; ++rank) {
       CHECK(results[0][rank][call] == results[1][rank][call]);
       if (op == Op::all_reduce)

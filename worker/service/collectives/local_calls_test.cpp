@@ -317,3 +317,32 @@ TEST_CASE("several tensors of one name: impossible calls") {
   group.at(0).put_tensor("grad/1", "i64", Longs(7));
   CHECK(group.at(0).post("/v1/groups/g/all_reduce", R"({"tensor":"grad"})").code() == "mismatch");
 }
+
+TEST_CASE("a compressed reduction takes an algorithm that adds at one place where the table has another one") {
+  LiveGroup group(ranks);
+  group.assign(1);
+  auto const algorithm_of = [&](std::string const& op, std::string const& body) {
+    std::string algorithm;
+    for (auto const& answer : group.call(op, body)) {
+      INFO(op, " ", answer.body);
+      REQUIRE(answer.status == 200);
+      algorithm = answer.json().at("algorithm").as_string();
+    }
+    return algorithm;
+  };
+  group.put_everywhere("x", 3000);
+  CHECK(algorithm_of("all_reduce", R"({"tensor":"x","output":"y"})") == "ring");
+  CHECK(algorithm_of("all_reduce", R"({"tensor":"x","output":"y","compression":"bf16"})") == "allpairs");
+  CHECK(group.at(2).get_tensor<float>("y") == group.sum(3000));
+  CHECK(algorithm_of("reduce", R"({"tensor":"x","output":"y","compression":"f16"})") == "centralized");
+  CHECK(group.at(0).get_tensor<float>("y") == group.sum(3000));
+  CHECK(algorithm_of("reduce_scatter", R"({"tensor":"x","output":"y","compression":"bf16"})") == "direct");
+  CHECK(group.at(1).get_tensor<float>("y") == group.sum(1000));
+  CHECK(algorithm_of("all_gather", R"({"tensor":"x","output":"y","compression":"bf16"})") == "ring");
+  CHECK(group.at(1).get_tensor<float>("y").size() == 9000);
+  for (auto const& answer : group.all_reduce(R"({"tensor":"x","compression":"bf16","algorithm":"ring"})")) {
+    INFO(answer.body);
+    CHECK(answer.code() == "invalid_field");
+    CHECK(answer.body.find("ring does not add every element at one place") != std::string::npos);
+  }
+}
