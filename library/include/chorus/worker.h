@@ -56,10 +56,10 @@ CHORUS_API chorus_status_t chorus_worker_start(chorus_worker_options_t const* op
                                                chorus_error_t* error);
 
 // Ends the calls that are under way on groups of this worker with CHORUS_ABORTED, leaves the coordinator, and ends the
-// worker's threads. Waits for chorus_worker_join() calls that are under way. Groups, requests and memory stay valid
-// until they are freed; further calls on the worker fail with CHORUS_STOPPED, those on its groups with CHORUS_ABORTED.
-// To stop again is no error. Let the members meet in chorus_barrier() first: a slower one loses a member otherwise.
-// Fails with CHORUS_BAD_ARGUMENT (`worker` is NULL). Any thread.
+// worker's threads. Waits for calls on the worker that are under way, such as chorus_worker_join(). Groups, requests
+// and memory stay valid until they are freed; further calls on the worker fail with CHORUS_STOPPED, those on its groups
+// with CHORUS_ABORTED. To stop again is no error. Let the members meet in chorus_barrier() first: a slower one loses a
+// member otherwise. Fails with CHORUS_BAD_ARGUMENT (`worker` is NULL). Any thread.
 CHORUS_API chorus_status_t chorus_worker_stop(chorus_worker_t* worker, chorus_error_t* error);
 
 // Stops a worker and frees it. NULL is allowed. No other call on the worker is under way or follows.

@@ -62,10 +62,9 @@ asio::awaitable<Result<RankAssignment>> Planner::arrange(Standing as_listed, Sen
   }
   Arranged fresh{as_listed.localities, seniority, {}};
   auto const version = levels_version_;
-  auto assignment =
-      co_await asio::co_spawn(thread_.executor(),
-                              arrange_there(std::move(as_listed), std::move(seniority), levels_.constants()),
-                              http::until_done_there());
+  auto assignment = co_await asio::co_spawn(
+      thread_.executor(), arrange_there(std::move(as_listed), std::move(seniority), levels_.constants()),
+      http::until_done_there());
   if (assignment.has_error() || !is_usual || version != levels_version_) co_return assignment;
   fresh.assignment = assignment.value();
   arranged_.push_front(std::move(fresh));

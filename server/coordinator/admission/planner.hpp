@@ -101,7 +101,7 @@ class Planner {
   std::uint64_t levels_version_ = 0;  // one more with each measurement
   model::LearnedCosts learned_;
   std::map<Key, Kept> kept_;
-  std::list<Key> recent_;  // most recent first
+  std::list<Key> recent_;         // most recent first
   std::list<Arranged> arranged_;  // most recent first
   std::size_t previews_waiting_ = 0;
   http::SideThread thread_, preview_thread_;
