@@ -28,7 +28,7 @@ def launched(*arguments: str) -> "subprocess.CompletedProcess[str]":
         env=environment | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=torch_ranks.PATIENCE_S,
+        timeout=3 * torch_ranks.PATIENCE_S,
     )
     assert ran.returncode == 0, ran.stderr
     return ran
