@@ -48,8 +48,9 @@ class PythonProcessGroup final : public ProcessGroup {
 };
 
 // A process group, in any epoch of the group where `epoch` is 0, and a function that waits for the end of its calls.
-std::pair<c10::intrusive_ptr<Base>, py::cpp_function> make(Store store, int rank, int size, double timeout_s, std::uintptr_t worker,
-                              std::string const& name, std::uint32_t epoch, py::object member) {
+std::pair<c10::intrusive_ptr<Base>, py::cpp_function> make(Store store, int rank, int size, double timeout_s,
+                                                           std::uintptr_t worker, std::string const& name,
+                                                           std::uint32_t epoch, py::object member) {
   Member const owner(std::move(member));
   std::optional<py::gil_scoped_release> waiting(std::in_place);
   auto const timeout = std::chrono::milliseconds(std::llround(timeout_s * 1000));
