@@ -1,8 +1,10 @@
 """Services that the stories share. Stories that end a worker start services of their own."""
 
 import os
+import pathlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -75,3 +77,22 @@ def own_pair(library: Library, bare: Fleet, request: pytest.FixtureRequest) -> I
     pair = Pair(bare.client, f"own-{zlib.crc32(request.node.name.encode()):08x}")
     yield pair
     pair.close()
+
+
+@pytest.fixture(scope="session")
+def extension(library: Library) -> None:
+    """The extension for torch.distributed, compiled."""
+    from chorus.torch import build
+
+    build.build()
+
+
+@pytest.fixture
+def ranks(extension: None, tmp_path: pathlib.Path) -> Callable[..., list[Any]]:
+    """Calls a story on so many ranks of torch.distributed."""
+    import torch_ranks
+
+    def run(size: int, story: Callable[..., Any], *args: Any, **options: Any) -> list[Any]:
+        return torch_ranks.run(size, story, str(tmp_path), *args, **options)
+
+    return run

@@ -54,6 +54,10 @@ def test_a_group_that_shrinks_goes_on() -> None:
         assert [member.worker for member in group.members] == ["a"]
 
 
+def divides(_: object) -> None:
+    raise ZeroDivisionError
+
+
 def test_a_collective_that_ran_and_failed_has_its_record() -> None:
     with Fleet(["a", "b"]) as fleet:
         client = fleet.client
@@ -67,6 +71,8 @@ def test_a_collective_that_ran_and_failed_has_its_record() -> None:
         record = waited.value.record
         assert record is not None and record.state == "running"
         assert [(one.rank, one.worker) for one in client.progress(record.id, timeout=0.5)] == [(0, "a")]
+        with pytest.raises(ZeroDivisionError):  # what a callback raises ends the wait alone
+            client.wait(record.id, on_progress=divides)
         with pytest.raises(chorus.DeadlineExceeded) as caught:
             client.wait(record.id)
         assert caught.value.ranks == [1]

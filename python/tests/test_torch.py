@@ -11,27 +11,13 @@ import pytest
 
 import torch_ranks
 from chorus.launch import _free_port
-from chorus.native.library import Library
 from services import ROOT
 
 torch_ranks.require_torch()
 
+import torch_messages as messages  # noqa: E402
+import torch_misuse as misuse  # noqa: E402
 import torch_stories as stories  # noqa: E402
-
-from chorus.torch import build  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def extension(library: Library) -> None:
-    build.build()
-
-
-@pytest.fixture
-def ranks(extension: None, tmp_path: pathlib.Path) -> Callable[..., list[Any]]:
-    def run(size: int, story: Callable[..., Any], *args: Any, **options: Any) -> list[Any]:
-        return torch_ranks.run(size, story, str(tmp_path), *args, **options)
-
-    return run
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -62,7 +48,37 @@ def test_objects(ranks: Any) -> None:
 
 
 def test_messages_of_two_ranks(ranks: Any) -> None:
-    assert ranks(2, stories.sends_messages)[0] == (1, 7.0)
+    assert ranks(2, messages.sends_messages)[0] == (1, 7.0)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_messages_around_a_ring_and_from_any_rank(ranks: Any, size: int) -> None:
+    ranks(size, messages.sends_around)
+
+
+def test_messages_that_nobody_waits_for(ranks: Any) -> None:
+    assert ranks(2, messages.drops_messages) == [None, [float(number) for number in range(200)]]
+
+
+def test_messages_that_do_not_fit_are_told(ranks: Any) -> None:
+    sender, found = ranks(2, messages.sends_what_does_not_fit, ends=False)
+    expected = [
+        ("ValueError", "recv of rank 1 of 2 in group"),  # the message is shorter: the group goes on
+        ("ValueError", "a tag of -1, expected 0 to 2147483647"),
+        ("ValueError", "to rank 2: bad_argument"),
+        ("RuntimeError", "plan_mismatch"),  # it is longer: the group is over, on both sides
+        ("RuntimeError", "chorus: all_reduce"),
+    ]
+    for (kind, text), (expected_kind, part) in zip(found, expected):
+        assert kind == expected_kind and part in text, (kind, text)
+    assert ", from rank 0: a message of 8 bytes, expected 12" in found[0][1]
+    assert sender[0] == "RuntimeError"
+
+
+def test_a_message_that_does_not_come_leaves_the_group_as_it_is(ranks: Any) -> None:
+    ((kind, text), first), (_, second) = ranks(2, messages.waits_for_no_message)
+    assert (first, second) == (2.0, 2.0)
+    assert kind == "RuntimeError" and "deadline_exceeded" in text and ", from rank 1" in text
 
 
 def test_calls_that_are_not_waited_for_at_once(ranks: Any) -> None:
@@ -137,8 +153,8 @@ if sys.argv[2] == "raise":
 """
 
 
-def ended(how: str, *arguments: str) -> list[tuple[int, str, str]]:
-    """Runs PROGRAM as two ranks that meet as `how` says; returns their status, output and errors."""
+def ended(how: str, *arguments: str, program: str = PROGRAM) -> list[tuple[int, str, str]]:
+    """Runs a program as two ranks that meet as `how` says; returns their status, output and errors."""
     port = _free_port()
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python/src"), "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2"}
     environment |= {"MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
@@ -152,7 +168,7 @@ def ended(how: str, *arguments: str) -> list[tuple[int, str, str]]:
         }[how]
         programs.append(
             subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, options, *arguments],
+                [sys.executable, "-c", program, options, *arguments],
                 env=environment | {"RANK": str(rank)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -176,6 +192,44 @@ def test_a_program_that_ends_by_an_exception_keeps_nobody_waiting(extension: Non
     (first, _, told), (second, _, raised) = ended("env", "raise")
     assert first == second == 1 and "ZeroDivisionError: rank 1 divides" in raised
     assert "all_reduce, call 1 of rank 0 of 2" in told and "(rank 1)" in told, told
+
+
+def test_a_program_that_ends_in_the_midst_of_its_calls(extension: None) -> None:
+    for status, output, errors in ended("env", program=misuse.ENDS):
+        assert (status, output) == (0, "ends\n"), errors
+
+
+def test_two_groups_at_once(ranks: Any) -> None:
+    sums = [sum(3000.0 * (number + step) for step in range(20)) for number in range(3)]
+    assert ranks(3, misuse.works_in_two_groups_at_once) == [(False, 3.0**10, sums)] * 3
+
+
+def test_exceptions_of_callbacks_are_raised_and_leave_the_group_as_it_is(ranks: Any) -> None:
+    for chained, hooked, x in ranks(2, misuse.raises_in_callbacks):
+        for kind, text in (chained, hooked):
+            assert kind in ("RuntimeError", "ZeroDivisionError") and "a callback divides" in text, (kind, text)
+        assert x == [2.0] * 3
+
+
+def test_tensors_live_until_their_calls_have_ended(ranks: Any) -> None:
+    ranks(2, misuse.lets_go_of_tensors)
+
+
+def test_tensors_that_cannot_be_leave_the_group_as_it_is(ranks: Any) -> None:
+    for rank, (found, x) in enumerate(ranks(2, misuse.passes_tensors_that_cannot_be)):
+        expected = ["layout Sparse", "float64", "single memory location" if rank else ""]
+        for (kind, text), part in zip(found, expected):
+            assert part in text, (kind, text)
+        assert x == [2.0] * 3
+
+
+def test_tensors_that_differ_in_size_are_named(ranks: Any) -> None:
+    for kind, text in ranks(2, misuse.differs_in_size, ends=False):
+        assert kind == "RuntimeError" and "plan_mismatch" in text and "3" in text and "4" in text, text
+
+
+def test_a_child_of_fork_leaves_the_calls_of_its_parent_alone(ranks: Any) -> None:
+    assert ranks(2, misuse.forks_with_work_under_way) == [0, 0]
 
 
 def test_ranks_that_do_not_come_are_named(extension: None, tmp_path: pathlib.Path) -> None:

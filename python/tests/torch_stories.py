@@ -151,22 +151,6 @@ def sends_objects(rank: int, size: int) -> Any:
     return one, own, gathered if rank == 0 else None
 
 
-def sends_messages(rank: int, size: int) -> Any:
-    if rank == 0:
-        first = dist.isend(torch.arange(3.0), 1)
-        second = dist.isend(torch.ones(2, 2).t(), 1, tag=7)
-        first.wait(), second.wait()
-        answer = torch.empty(1)
-        return dist.recv(answer), answer.item()
-    if rank == 1:
-        tagged, plain = torch.zeros(2, 2), torch.zeros(3)
-        later = dist.irecv(tagged, 0, tag=7)
-        dist.recv(plain, 0)
-        later.wait()
-        dist.send(torch.tensor([plain.sum() + tagged.sum()]), 0)
-    return None
-
-
 def does_more_at_once(rank: int, size: int) -> Any:
     works = [dist.all_reduce(torch.full((1000,), float(number)), async_op=True) for number in range(20)]
     gc.collect()  # nobody but the calls has these tensors

@@ -173,7 +173,9 @@ def _made(
 ) -> Any:
     """Returns a process group that is `group`, in any epoch unless one is given."""
     with member.session.worker._running.handle as worker:
-        return extension.make(store, rank, size, timeout.total_seconds(), worker, group, epoch, member)
+        made, drain = extension.make(store, rank, size, timeout.total_seconds(), worker, group, epoch, member)
+    member.session.drains.append(drain)
+    return made
 
 
 def _session_of_default(extension: Any) -> Session | Lent | None:

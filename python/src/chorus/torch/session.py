@@ -50,12 +50,18 @@ class Session:
         Returns on every rank what the function that it is handed returns on rank 0.
     rank : int
         Of this process in the process group.
+
+    Attributes
+    ----------
+    drains : list of callable
+        Each waits for the end of the calls that one process group has issued.
     """
 
     def __init__(self, agree: Callable[[Callable[[], Mapping[str, str]]], Mapping[str, str]], rank: int) -> None:
         self._coordinator: LocalCoordinator | None = None
         self._group: Group | None = None
         self._process, self._timeout_s, self._ended = os.getpid(), 0.0, False
+        self.drains: list[Callable[[], None]] = []
         try:
             told = agree(self._begin)
             self.url = told["url"]
@@ -96,13 +102,19 @@ class Session:
             return
         have_met = False
         if self._group is not None and getattr(sys, "last_value", None) is None:
+            self._drain()
             with contextlib.suppress(ChorusError):
                 self._group.barrier(timeout=self._timeout_s)
                 have_met = True
         self.worker.close()
+        self._drain()  # callbacks in Python cannot run when the interpreter has ended
         if have_met and self._coordinator is not None:
             self._wait_for_others()
         self.abandon()
+
+    def _drain(self) -> None:
+        for drain in self.drains:
+            drain()
 
     def _wait_for_others(self) -> None:
         """Waits until no worker is left at the coordinator of this process, which they tell that they leave."""
@@ -136,6 +148,7 @@ class Lent:
 
     def __init__(self, url: str, worker: Worker, group: Group) -> None:
         self.url, self.worker, self.group = url, worker, group
+        self.drains: list[Callable[[], None]] = []
 
     @property
     def session(self) -> Lent:

@@ -47,15 +47,19 @@ class PythonProcessGroup final : public ProcessGroup {
   Member const member_;
 };
 
-// In any epoch of the group where `epoch` is 0.
-c10::intrusive_ptr<Base> make(Store store, int rank, int size, double timeout_s, std::uintptr_t worker,
-                              std::string const& name, std::uint32_t epoch, py::object member) {
+// A process group, in any epoch of the group where `epoch` is 0, and a function that waits for the end of its calls.
+std::pair<c10::intrusive_ptr<Base>, py::cpp_function> make(Store store, int rank, int size, double timeout_s,
+                                                           std::uintptr_t worker, std::string const& name,
+                                                           std::uint32_t epoch, py::object member) {
   Member const owner(std::move(member));
-  py::gil_scoped_release const waiting;
+  std::optional<py::gil_scoped_release> waiting(std::in_place);
   auto const timeout = std::chrono::milliseconds(std::llround(timeout_s * 1000));
   auto* const handle = reinterpret_cast<chorus_worker_t*>(worker);  // NOLINT: ctypes has it as a number
   auto membership = std::make_unique<Membership>(handle, name, epoch, rank, size, timeout);
-  return c10::make_intrusive<PythonProcessGroup>(std::move(store), rank, size, std::move(membership), owner);
+  auto const drain = membership->drain();
+  auto made = c10::make_intrusive<PythonProcessGroup>(std::move(store), rank, size, std::move(membership), owner);
+  waiting.reset();
+  return {made, py::cpp_function(drain, py::call_guard<py::gil_scoped_release>())};
 }
 
 // `member` of make(), or None for a process group of another backend.

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Work.hpp>
@@ -88,13 +89,19 @@ class Membership {
   // A child of fork() of the process that has joined.
   [[nodiscard]] bool is_foreign() const { return process_ != ::getpid(); }
 
+  // A function that waits for the end of the calls that were issued, and may outlive the membership.
+  [[nodiscard]] std::function<void()> drain() const {
+    return [this_queue = std::weak_ptr<Queue>(queue_)] {
+      if (auto const queue = this_queue.lock()) queue->drain();
+    };
+  }
+
   // Waits for the end of all calls; none follows.
   void finish() { queue_.reset(); }
 
   Handle begin(Kind kind, std::vector<at::Tensor> const& inputs, std::vector<at::Tensor> outputs, CallOptions options,
                Body body) {
-    TORCH_CHECK(!is_foreign(), "chorus: ", kind.name, ": this process is a child, by fork(), of the one that is rank ",
-                rank_, " of group '", name_, "': start processes by \"spawn\"");
+    check_process(kind);
     auto const number = calls_++;
     auto run = [this, kind, number, options = std::move(options), body = std::move(body)] {
       // Copies to and from tensors are no part of a computation.
@@ -102,7 +109,9 @@ class Membership {
       Failure failure;
       auto const how = options.to_library(timeout_);
       auto const status = body(group_, &how, failure.get());
-      if (status != CHORUS_OK) failure.check(status, describe(kind, number));
+      if (status != CHORUS_OK)
+        failure.check(status,
+                      std::string("chorus: ") + kind.name + ", call " + std::to_string(number) + " of " + place());
     };
     auto call = c10::make_intrusive<Call>(std::weak_ptr<Queue>(queue_), rank_, kind.type, kind.title, inputs,
                                           std::move(outputs), std::move(run));
@@ -110,13 +119,18 @@ class Membership {
     return call;
   }
 
- private:
-  // "chorus: all_reduce, call 12 of rank 0 of 4 in group 'torch-5f0c'".
-  [[nodiscard]] std::string describe(Kind kind, std::uint64_t number) const {
-    return std::string("chorus: ") + kind.name + ", call " + std::to_string(number) + " of rank " +
-           std::to_string(rank_) + " of " + std::to_string(size_) + " in group '" + name_ + "'";
+  // Throws in a child of fork().
+  void check_process(Kind kind) const {
+    TORCH_CHECK(!is_foreign(), "chorus: ", kind.name, ": this process is a child, by fork(), of the one that is ",
+                place(), ": start processes by \"spawn\"");
   }
+  // "rank 0 of 4 in group 'torch-5f0c'".
+  [[nodiscard]] std::string place() const {
+    return "rank " + std::to_string(rank_) + " of " + std::to_string(size_) + " in group '" + name_ + "'";
+  }
+  [[nodiscard]] chorus_group_t* group() const { return group_; }
 
+ private:
   pid_t const process_ = ::getpid();
   std::string const name_;
   int const rank_, size_;

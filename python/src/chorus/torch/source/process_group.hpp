@@ -10,7 +10,8 @@
 #include "base.hpp"
 #include "membership.hpp"
 #include "memory.hpp"
-#include "store_calls.hpp"
+#include "messages.hpp"
+#include "monitored_barrier.hpp"
 
 namespace chorus::process_group {
 
@@ -22,8 +23,8 @@ class ProcessGroup : public Base {
   ProcessGroup(Store store, int rank, int size, std::unique_ptr<Membership> membership)
       : Base(rank, size),
         membership_(std::move(membership)),
-        monitored_(store, rank, size),
-        messages_(std::make_shared<Messages>(std::move(store), rank, size)) {}
+        monitored_(std::move(store), rank, size),
+        messages_(*membership_) {}
 
   // Waits for the end of all calls; none follows. Returns false, at once, in a child of fork().
   bool finish() {
@@ -297,19 +298,15 @@ class ProcessGroup : public Base {
   // Point to point.
   WorkPtr send(Tensors& tensors, int to, int tag) override {
     constexpr Kind kind{"send", c10d::OpType::SEND, "chorus:send"};
-    messages_->send(one(tensors, kind), to, tag);
-    auto sent =
-        c10::make_intrusive<Call>(std::weak_ptr<Queue>(), rank_, kind.type, kind.title, tensors, tensors, [] {});
-    sent->run();
-    return sent;
+    return messages_.send(kind, rank_, one(tensors, kind), to, tag);
   }
   WorkPtr recv(Tensors& tensors, int from, int tag) override {
     constexpr Kind kind{"recv", c10d::OpType::RECV, "chorus:recv"};
-    return messages_->receive(one(tensors, kind), from, tag, membership_->timeout());
+    return messages_.receive(kind, rank_, one(tensors, kind), from, tag);
   }
   WorkPtr recvAnysource(Tensors& tensors, int tag) override {
     constexpr Kind kind{"recv", c10d::OpType::RECVANYSOURCE, "chorus:recv"};
-    return messages_->receive_any(one(tensors, kind), tag, membership_->timeout());
+    return messages_.receive(kind, rank_, one(tensors, kind), CHORUS_ANY_SOURCE, tag);
   }
 
   // Calls are numbered from 0 on every rank: there is nothing to agree on.
@@ -323,7 +320,7 @@ class ProcessGroup : public Base {
 
   std::unique_ptr<Membership> const membership_;
   MonitoredBarrier monitored_;
-  std::shared_ptr<Messages> const messages_;
+  Messages messages_;
 };
 
 }  // namespace chorus::process_group

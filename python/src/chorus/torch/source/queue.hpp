@@ -99,6 +99,19 @@ class Queue {
     state_->changed.notify_one();
   }
 
+  // Waits for the end of the calls that were issued.
+  void drain() {
+    std::unique_lock lock(state_->mutex);
+    ++state_->drainers;
+    while (state_->is_busy || !state_->calls.empty()) {
+      if (state_->is_busy)
+        state_->changed.wait(lock);
+      else
+        run_first(*state_, lock);
+    }
+    --state_->drainers;
+  }
+
   // Runs calls until `call` has ended or another thread runs one.
   void help(Call& call) {
     std::unique_lock lock(state_->mutex);
@@ -112,6 +125,7 @@ class Queue {
     std::deque<Handle> calls;
     bool is_busy = false;  // a call runs
     bool ends = false;
+    int drainers = 0;  // threads that wait until no call is left
   };
 
   static void run_first(State& state, std::unique_lock<std::mutex>& lock) {
@@ -122,7 +136,7 @@ class Queue {
     call->run();
     lock.lock();
     state.is_busy = false;
-    if (!state.calls.empty() || state.ends) state.changed.notify_all();
+    if (!state.calls.empty() || state.ends || state.drainers > 0) state.changed.notify_all();
   }
 
   static void work(State& state) {
