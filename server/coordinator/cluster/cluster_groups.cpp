@@ -126,9 +126,8 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
 
 asio::awaitable<std::shared_ptr<TellMembers>> Cluster::tell(api::Group group, std::vector<api::Member> members) {
   auto const name = group.name;
-  auto const told =
-      std::make_shared<TellMembers>(tools_.workers, tools_.executor, std::move(group), std::move(members),
-                                    api::to_hex(tools_.random()), Clock::now() + patience_.assignment);
+  auto const told = std::make_shared<TellMembers>(tools_.workers, tools_.executor, std::move(group), std::move(members),
+                                                  api::to_hex(tools_.random()), Clock::now() + patience_.assignment);
   auto const on_silent = [this](api::Member const& member) { suspect(member.worker, member.incarnation); };
   for (std::size_t i = 0; i < told->tasks(); ++i)
     changes_.spawn("tell members of " + name, TellMembers::some(told, on_silent));

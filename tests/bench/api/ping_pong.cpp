@@ -99,9 +99,10 @@ class End {
 
   void print(std::uint64_t bytes) {
     std::ranges::sort(seconds_);
-    std::printf("{\"op\":\"ping_pong\",\"link\":\"%s\",\"bytes\":%llu,\"iterations\":%zu,\"p50_us\":%.3f,\"correct\":%s}\n",
-                options_.link.c_str(), static_cast<unsigned long long>(bytes), seconds_.size(),
-                seconds_[seconds_.size() / 2] * 1e6, is_wrong_ ? "false" : "true");
+    std::printf(
+        "{\"op\":\"ping_pong\",\"link\":\"%s\",\"bytes\":%llu,\"iterations\":%zu,\"p50_us\":%.3f,\"correct\":%s}\n",
+        options_.link.c_str(), static_cast<unsigned long long>(bytes), seconds_.size(),
+        seconds_[seconds_.size() / 2] * 1e6, is_wrong_ ? "false" : "true");
     std::fflush(stdout);
   }
 
