@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 from comparison.processes import Failure, Workplace  # noqa: E402
-from comparison.racks import HOSTS, Cluster, Network, rack_of  # noqa: E402
+from comparison.racks import Cluster, Network  # noqa: E402
 from comparison.service import request_json  # noqa: E402
 
 RATE_MBIT = 200
@@ -36,8 +36,8 @@ def own_network():
         subprocess.run(command.split(), check=True)
 
 
-def crossings(group):
-    racks = [rack_of(int(member["worker"].removeprefix("w"))) for member in group["members"]]
+def crossings(network, group):
+    racks = [network.rack_of(int(member["worker"].removeprefix("w"))) for member in group["members"]]
     return sum(here != there for here, there in zip(racks, racks[1:] + racks[:1]))
 
 
@@ -51,19 +51,22 @@ def expect(holds, what):
 
 
 def story(cluster):
+    network = cluster.network
+    hosts = network.hosts
     cluster.put(BYTES // 4)
     by_labels = cluster.make_group()
-    expect(crossings(by_labels) == HOSTS, "labels do not tell of racks, and workers came from both in turn")
+    expect(crossings(network, by_labels) == hosts, "labels do not tell of racks, and workers came from both in turn")
     slow = seconds_around_the_ring(cluster)
     measured = cluster.make_group(order="measured")
     links = request_json("GET", f"{cluster.coordinator}/v1/links?group=g")["items"]
     fast = seconds_around_the_ring(cluster)
-    print(f"all_reduce of {BYTES >> 20} MiB around the ring: {slow * 1e3:.0f} ms by labels, crossing {crossings(by_labels)} "
-          f"times; {fast * 1e3:.0f} ms as measured, crossing {crossings(measured)} times; stretch {measured['stretch']}")
+    print(f"all_reduce of {BYTES >> 20} MiB around the ring: {slow * 1e3:.0f} ms by labels, crossing "
+          f"{crossings(network, by_labels)} times; {fast * 1e3:.0f} ms as measured, crossing {crossings(network, measured)} "
+          f"times; stretch {measured['stretch']}")
     for link in links:
         print(f"  {link['from']} - {link['to']}: {link['latency_s'] * 1e6:.0f} us, {link['bytes_per_s'] * 8e-6:.0f} Mbit/s")
-    expect(len(links) == HOSTS * (HOSTS - 1) // 2, f"{len(links)} pairs were measured")
-    expect(crossings(measured) == 2, f"the ring crosses {crossings(measured)} times")
+    expect(len(links) == hosts * (hosts - 1) // 2, f"{len(links)} pairs were measured")
+    expect(crossings(network, measured) == 2, f"the ring crosses {crossings(network, measured)} times")
     expect(measured["stretch"]["assigned"] < measured["stretch"]["arrival_order"], "the stretch is no better")
     expect(fast < slow, "the measured ring is no faster")
 
