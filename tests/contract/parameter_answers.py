@@ -122,8 +122,6 @@ def parameter_data(contract, worker):
         said_in_chunks(contract, worker, method, here + rest, push(9, **headers), expect=422)
     said_in_chunks(contract, worker, "PUT", w + "/value?offset=0&of=16", push(9))
     said_in_chunks(contract, worker, "POST", w + "/gradient?offset=0&of=16", push(9))
-    of_rows = push(9, **{"Chorus-Rows": "2"})
-    said_in_chunks(contract, worker, "POST", rows + "/rows/gradient?offset=0&of=32", of_rows)
     said_in_chunks(contract, worker, "POST", w + "/push_pull", push(9, **{"Chorus-Compression": "f16"}))
     ask("POST", "/v1/parameters/nothing/rows", numbers, some_rows, expect=404)
     ask("POST", rows + "/rows", numbers, {**some_rows, "Content-Type": "text/html"}, expect=415)
@@ -148,6 +146,7 @@ def of_several_shards(contract, fleet):
         push["Chorus-Sequence"] = str(int(push["Chorus-Sequence"]) + 1)
     piece = f"/v1/parameters/cut/rows/gradient?shard={shard}&of=16&offset="
     ask("POST", piece + "0", struct.pack("<Q", first["elements"][0] // 2), {**push, "Chorus-Rows": "1"}, expect=202)
+    said_in_chunks(contract, w0, "POST", piece + "8", {**push, "Chorus-Rows": "1"})
     ask("POST", piece + "8", FLOATS[:8], {**push, "Chorus-Rows": "1"}, expect=200)
     ask("GET", "/v1/parameters/cut/value", expect=200)
     contract.ask(c, "PUT", "/v1/parameters/empty", {**parameter, "shape": [4, 0]}, expect=201)
