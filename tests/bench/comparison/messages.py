@@ -56,7 +56,7 @@ def measure(workplace, programs, bin_directory, links, peers, rounds, seconds, l
             state = cores.fields(before, look_at_cores())
             for size in SIZES:
                 lines = {name: found[name][size] for name in taking_part}
-                rows.append({"round": number, "link": link, "bytes": size,
+                rows.append({"round": number, "system": "messages", "link": link, "ranks": 2, "bytes": size,
                              "correct": all(line["correct"] for line in lines.values()),
                              **{f"{name}_us": line["p50_us"] for name, line in lines.items()}, **state})
     return rows
