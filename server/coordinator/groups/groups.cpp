@@ -143,12 +143,8 @@ http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request
 
 bool has_members(api::Group const& group, std::vector<Worker> const& workers) {
   if (group.members.size() != workers.size()) return false;
-  std::map<std::string_view, std::string_view> incarnations;
-  for (auto const& member : group.members) incarnations.emplace(member.worker, member.incarnation);
-  return std::ranges::all_of(workers, [&](Worker const& worker) {
-    auto const found = incarnations.find(worker.id);
-    return found != incarnations.end() && found->second == api::to_hex(worker.incarnation);
-  });
+  FormerMembers const members(&group);
+  return std::ranges::all_of(workers, [&](Worker const& worker) { return members.find(worker) != nullptr; });
 }
 
 std::shared_ptr<GpuWays const> ways_of_gpus(std::vector<Worker> const& members) {

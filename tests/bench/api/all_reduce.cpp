@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/bench/api/must.hpp"
 #include "worker/api/worker.hpp"
 #include "worker/bench/ranks/start_line.hpp"
 #include "worker/bench/timing/bound_thread.hpp"
@@ -60,10 +61,6 @@ Board& make_board(std::uint32_t ranks) {
 // 0 or 1, one more in odd turns.
 float element_of(std::uint32_t rank, std::size_t i, std::size_t turn) {
   return static_cast<float>(((i * 2654435761U + rank * 40503U) >> 7 & 1) + turn % 2);
-}
-
-void must(chorus::Status const& status) {
-  if (status.has_error()) throw chorus::UnexpectedError(status.error());
 }
 
 class Rank {

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/bench/api/must.hpp"
 #include "worker/api/worker.hpp"
 
 namespace {
@@ -21,12 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Clock::time_point soon() { return Clock::now() + std::chrono::seconds(30); }
-
-template <class Value>
-auto must(chorus::Result<Value> result) {
-  if (result.has_error()) throw chorus::UnexpectedError(result.error());
-  if constexpr (!std::is_void_v<Value>) return std::move(*result);
-}
 
 class Fleet {
  public:

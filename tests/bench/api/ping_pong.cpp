@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/api/must.hpp"
 #include "worker/api/worker.hpp"
 #include "worker/bench/timing/bound_thread.hpp"
 
@@ -30,12 +31,6 @@ struct Options {
   std::vector<std::uint64_t> bytes{4};
   double seconds = 0.3;
 };
-
-template <class Value>
-auto must(chorus::Result<Value> result) {
-  if (result.has_error()) throw chorus::UnexpectedError(result.error());
-  if constexpr (!std::is_void_v<Value>) return std::move(*result);
-}
 
 class End {
  public:

@@ -154,14 +154,18 @@ class Cluster:
             request("PUT", f"{url}/v1/tensors/x", struct.pack("<f", number + 1) * elements,
                     {"Tensor-Dtype": "f32", "Tensor-Shape": str(elements), "Content-Type": "application/octet-stream"}, 120)
 
+    def collective(self, op, output, patience=30, **wishes):
+        """The record of one over the tensor x, which the workers have; it is asked for as many seconds."""
+        record = request_json("POST", f"{self.coordinator}/v1/collectives?wait=2m", {
+            "group": "g", "op": op, "tensor": "x", "output": output, "timeout_ms": 110000, **wishes}, timeout=patience)
+        if record["state"] != "succeeded":
+            raise Failure(f"{op}: {json.dumps(record.get('error'))}")
+        return record
+
     def all_reduce(self, elements, algorithm, compression=None):
         """The record. Every element is the same number, also after compression, which may be off by a rounding."""
         wish = {"compression": compression} if compression else {}
-        record = request_json("POST", f"{self.coordinator}/v1/collectives?wait=2m", {
-            "group": "g", "op": "all_reduce", "tensor": "x", "output": "sum", "algorithm": algorithm, "timeout_ms": 110000,
-            **wish})
-        if record["state"] != "succeeded":
-            raise Failure(f"all_reduce: {json.dumps(record.get('error'))}")
+        record = self.collective("all_reduce", "sum", algorithm=algorithm, **wish)
         expected = self.network.hosts * (self.network.hosts + 1) / 2
         result = request("GET", f"{self.workers[-1]}/v1/tensors/sum", timeout=120)
         error = abs(struct.unpack("<f", result[:4])[0] - expected)
