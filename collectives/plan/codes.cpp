@@ -2,6 +2,14 @@
 
 namespace chorus::plan {
 
+std::string has_no_codes(Op op) {
+  return std::string(name(op)) + " has none; all_reduce, reduce, reduce_scatter, all_gather and broadcast have";
+}
+
+std::string has_no_bound(ReduceOp reduce) {
+  return "the error of " + std::string(name(reduce)) + " has no bound; sum and avg have";
+}
+
 std::vector<std::uint64_t> blocks_of(Op op, std::uint32_t ranks, Sizes const& sizes) {
   if (!has_blocks(op) || !sizes.counts.empty()) return sizes.counts;
   Layout const layout(sizes.elements, ranks);

@@ -1,14 +1,27 @@
-// Sizes of collectives that send codes of their elements: see WireFormat. The block of each rank is encoded by itself.
+// Collectives that send codes of their elements, see WireFormat: which have bounds, and their sizes. The block of each
+// rank is encoded by itself.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectives/core/op.hpp"
+#include "collectives/core/reduce_op.hpp"
 #include "collectives/core/wire_format.hpp"
 #include "collectives/plan/sizes.hpp"
 
 namespace chorus::plan {
+
+// True if the error of codes that are reduced so has a bound.
+[[nodiscard]] constexpr bool has_bound(ReduceOp reduce) { return reduce == ReduceOp::sum || reduce == ReduceOp::avg; }
+
+// What refusals say, with what would be possible: if can_be_compressed(), has_bound() or has_format() is false.
+[[nodiscard]] std::string has_no_codes(Op op);
+[[nodiscard]] std::string has_no_bound(ReduceOp reduce);
+inline constexpr std::string_view formats_of_dtypes =
+    "f32 and f64 have bf16, f16, int8 and fp8_e4m3, f16 and bf16 int8 and fp8_e4m3";
 
 // Returns the elements of each rank's block; nothing for operations without blocks. Not for all_to_all with counts.
 [[nodiscard]] std::vector<std::uint64_t> blocks_of(Op op, std::uint32_t ranks, Sizes const& sizes);

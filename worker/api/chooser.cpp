@@ -71,7 +71,7 @@ Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, bool shares_
   Choice choice{*algorithm, line->root, line->arity, std::move(line->algorithm_shape), {}};
   if (group_.by_position) {
     plan::Spec const spec{.op = op, .algorithm = line->algorithm, .ranks = number_of_members(), .in_place = in_place};
-    choice.by_position = plan::with_positions(**algorithm, spec, *group_.by_position).by_position;
+    choice.by_position = service::positioned(spec, group_).by_position;
   }
   return choice;
 }

@@ -4,6 +4,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/nearest_name.hpp"
+#include "collectives/plan/codes.hpp"
 #include "server/coordinator/groups/groups.hpp"
 #include "server/coordinator/text/identifier.hpp"
 
@@ -93,13 +94,9 @@ http::Checked<std::optional<WireFormat>> check_compression(std::optional<std::st
   if (!format) return invalid_field("/compression", unknown_name("format", *compression, names_of(all_wire_formats)));
   auto const known = parse_op(op);
   if (!known) return format;  // check_wish() refuses it
-  if (!can_be_compressed(*known))
-    return invalid_field("/compression",
-                         op + " has none; all_reduce, reduce, reduce_scatter, all_gather and broadcast have");
+  if (!can_be_compressed(*known)) return invalid_field("/compression", plan::has_no_codes(*known));
   if (!reduces(*known)) return format;
-  if (reduce != ReduceOp::sum && reduce != ReduceOp::avg)
-    return invalid_field("/compression",
-                         "the error of " + std::string(name(reduce)) + " has no bound; sum and avg have");
+  if (!plan::has_bound(reduce)) return invalid_field("/compression", plan::has_no_bound(reduce));
   if (algorithm != "auto" && algorithms::find(algorithm).has_value() && !in_worker_order(*known, algorithm))
     return invalid_field("/compression", algorithm +
                                              " does not reduce every element in one place in the order of the " +
@@ -110,8 +107,7 @@ http::Checked<std::optional<WireFormat>> check_compression(std::optional<std::st
 std::optional<http::Problem> check_format(std::optional<WireFormat> format, Dtype dtype) {
   if (!format || has_format(dtype, *format)) return std::nullopt;
   return invalid_field("/compression", std::string(name(dtype)) + " has no codes of " + std::string(name(*format)) +
-                                           "; f32 and f64 have bf16, f16, int8 and fp8_e4m3, f16 and bf16 int8 and "
-                                           "fp8_e4m3");
+                                           "; " + std::string(plan::formats_of_dtypes));
 }
 
 http::Checked<model::Wish> check_wish(WishText const& text) {

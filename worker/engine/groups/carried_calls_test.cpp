@@ -2,12 +2,11 @@
 // one piece and in several.
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <limits>
-#include <thread>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "worker/engine/groups/fused_calls.hpp"
+#include "worker/engine/groups/members_for_tests.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
 
 using namespace chorus;
@@ -16,35 +15,13 @@ using namespace chorus::engine::testing;
 
 namespace {
 
-constexpr std::uint32_t carried_members = 3;
-
-using MemberCall = std::function<int(Group& group, plan::Rank rank, memory::Arena* arena)>;
-
-// Sum of the members' counts; every member calls in a thread of its own.
-int of_all_members(bool shares_memory, MemberCall const& call) {
-  TcpFleet fleet(carried_members, {}, shares_memory ? make_arenas(carried_members) : Arenas());
-  engine::PlanCache cache(1 << 20);
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (plan::Rank rank = 0; rank < carried_members; ++rank)
-    threads.emplace_back([&, rank] {
-      memory::RegionRegistry regions;
-      auto* const arena = shares_memory ? &fleet.arena(rank) : nullptr;
-      Group group(fleet.membership("g", rank), fleet.plane(rank), cache,
-                  GroupMemory{&algorithms::direct, arena, &regions});
-      wrong += call(group, rank, arena);
-    });
-  for (auto& thread : threads) thread.join();
-  return wrong;
-}
-
 template <class T>
 int wrong_lists(Group& group, plan::Rank rank, memory::Arena* arena, Dtype dtype, T value) {
   FusedCalls calls(group, rank, arena, {.bucket_bytes = 40000, .alone_bytes = 30000});
   int wrong = 0;
   for (auto const* algorithm : {&algorithms::mesh, &algorithms::allpairs, &algorithms::ring, &algorithms::tree})
     for (auto const op : {Op::all_reduce, Op::reduce}) {
-      if (algorithm->check({.op = op, .algorithm = std::string(algorithm->name), .ranks = carried_members}).has_error())
+      if (algorithm->check({.op = op, .algorithm = std::string(algorithm->name), .ranks = members}).has_error())
         continue;
       std::vector<std::span<std::byte>> blocks;
       std::vector<std::vector<T>> own;

@@ -20,15 +20,11 @@ Status check_compression(WireFormat format, ReduceOp reduce, Dtype dtype, plan::
   auto const refused = [&](std::string const& why) {
     return Error(PlanErrc::unsupported_operation, "compression " + std::string(name(format)) + ": " + why);
   };
-  if (!can_be_compressed(spec.op))
-    return refused(std::string(name(spec.op)) +
-                   " has none; all_reduce, reduce, reduce_scatter, all_gather and broadcast have");
+  if (!can_be_compressed(spec.op)) return refused(plan::has_no_codes(spec.op));
   if (!has_format(dtype, format))
-    return refused(std::string(name(dtype)) +
-                   " has no such codes; f32 and f64 have bf16, f16, int8 and fp8_e4m3, f16 and bf16 int8 and fp8_e4m3");
+    return refused(std::string(name(dtype)) + " has no such codes; " + std::string(plan::formats_of_dtypes));
   if (!reduces(spec.op)) return ok();
-  if (reduce != ReduceOp::sum && reduce != ReduceOp::avg)
-    return refused("the error of " + std::string(name(reduce)) + " has no bound; sum and avg have");
+  if (!plan::has_bound(reduce)) return refused(plan::has_no_bound(reduce));
   if (!adds_at_one_place(algorithm, spec))
     return refused(spec.algorithm +
                    " does not add every element at one place in the order of the workers, as allpairs, mesh, direct "

@@ -9,6 +9,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "worker/engine/groups/fused_calls.hpp"
+#include "worker/engine/groups/members_for_tests.hpp"
 #include "worker/engine/testing/doubles.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
 
@@ -17,28 +18,6 @@ using namespace chorus::engine;
 using namespace chorus::engine::testing;
 
 namespace {
-
-constexpr std::uint32_t members = 3;
-
-using MemberCall = std::function<int(Group& group, plan::Rank rank, memory::Arena* arena)>;
-
-// Sum of the members' counts; every member calls in a thread of its own.
-int of_all_members(bool shares_memory, MemberCall const& call) {
-  TcpFleet fleet(members, {}, shares_memory ? make_arenas(members) : Arenas());
-  engine::PlanCache cache(1 << 20);
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (plan::Rank rank = 0; rank < members; ++rank)
-    threads.emplace_back([&, rank] {
-      memory::RegionRegistry regions;
-      auto* const arena = shares_memory ? &fleet.arena(rank) : nullptr;
-      Group group(fleet.membership("g", rank), fleet.plane(rank), cache,
-                  GroupMemory{&algorithms::direct, arena, &regions});
-      wrong += call(group, rank, arena);
-    });
-  for (auto& thread : threads) thread.join();
-  return wrong;
-}
 
 CallOptions as(WireFormat format, plan::Algorithm const& algorithm) {
   CallOptions options;

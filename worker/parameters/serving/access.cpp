@@ -128,7 +128,7 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::ask_all(PlacementPtr pla
   outcome.unchanged = true;
   for (auto const& part : asked->parts) {
     if (!part.is_concerned) {
-      outcome.tags.emplace_back();
+      if (!only) outcome.tags.emplace_back();
       continue;
     }
     if (part.problem) co_return *part.problem;

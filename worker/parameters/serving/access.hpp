@@ -48,7 +48,7 @@ class Access {
   struct Outcome {
     std::uint32_t epoch = 0;          // the highest
     std::uint64_t version = 0;        // the lowest
-    std::vector<std::string> tags;    // of each shard, without quotes: "epoch.version"
+    std::vector<std::string> tags;    // of each shard, without quotes: "epoch.version"; of one shard, its tag alone
     std::uint64_t next_sequence = 0;  // push: the next sequence number
     bool duplicate = false;           // push: a duplicate at every owner
     bool unchanged = false;           // pull: no shard has changed; no bytes were received

@@ -9,8 +9,8 @@
 
 namespace chorus::service {
 
-// Sets members and by_position of a request without members. `epoch`: the present one of the request's group, null if
-// this worker is no member. Problem epoch_fenced: it is not the request's epoch.
+// Sets the members of a request without members. `epoch`: the present one of the request's group, null if this worker
+// is no member. Problem epoch_fenced: it is not the request's epoch.
 [[nodiscard]] std::optional<http::Problem> name_members(api::RunRequest& request, GroupEpoch const* epoch);
 
 }  // namespace chorus::service

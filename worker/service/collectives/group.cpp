@@ -7,6 +7,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/op.hpp"
 #include "collectives/model/network.hpp"
+#include "collectives/plan/positions.hpp"
 #include "worker/service/operands/run_order.hpp"
 #include "worker/service/requests/problems.hpp"
 
@@ -47,6 +48,12 @@ std::uint64_t segment_bytes_of(api::Group const& group) {
   auto constants = model::Constants::defaults();
   constants.host_cores = std::max(std::thread::hardware_concurrency(), 1U);
   return model::Network(localities, constants).segment_bytes();
+}
+
+plan::Spec positioned(plan::Spec spec, api::Group const& group) {
+  auto const algorithm = algorithms::find(spec.algorithm);
+  if (!group.by_position || !algorithm) return spec;
+  return plan::with_positions(**algorithm, std::move(spec), *group.by_position);
 }
 
 http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment const& message, Identity const& self) {

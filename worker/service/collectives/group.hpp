@@ -21,6 +21,9 @@ namespace chorus::service {
 // Default segment size of a member's calls, chosen by the localities of the members and the number of processors here.
 [[nodiscard]] std::uint64_t segment_bytes_of(api::Group const& group);
 
+// Returns the spec with the group's positions, if its algorithm has a use for them: see plan::with_positions().
+[[nodiscard]] plan::Spec positioned(plan::Spec spec, api::Group const& group);
+
 // The parsed contents of a valid assignment.
 struct Assignment {
   api::Group group;

@@ -6,7 +6,6 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/nearest_name.hpp"
 #include "collectives/core/op.hpp"
-#include "collectives/plan/positions.hpp"
 #include "worker/engine/trace/run_identity.hpp"
 #include "worker/service/operands/fused_list.hpp"
 #include "worker/service/operands/local_shape.hpp"
@@ -177,9 +176,7 @@ plan::Spec spec_of(Op op, api::Group const& group, api::Selection const& selecti
                   selection.arity,
                   call.in_place && op != Op::barrier,
                   selection.algorithm_shape};
-  auto const algorithm = algorithms::find(spec.algorithm);
-  if (!group.by_position || !algorithm) return spec;
-  return plan::with_positions(**algorithm, std::move(spec), *group.by_position);
+  return positioned(std::move(spec), group);
 }
 
 }  // namespace

@@ -42,10 +42,13 @@ awaitable<http::Response> RunRoutes::put(http::Request const& request, http::Bod
   if (asked->message.run != *run)
     co_return invalid_field("/run",
                             "is " + std::to_string(asked->message.run) + ", the path says " + std::to_string(*run));
-  if (asked->message.members.empty())
-    if (auto problem = name_members(asked->message, groups_.epoch_of(asked->message.group).get())) co_return *problem;
+  bool const is_unnamed = asked->message.members.empty();
+  auto const epoch = is_unnamed ? groups_.epoch_of(asked->message.group) : nullptr;
+  if (is_unnamed)
+    if (auto problem = name_members(asked->message, epoch.get())) co_return *problem;
   auto order = to_order(asked->message, identity_, std::chrono::steady_clock::now());
   if (!order) co_return order.error();
+  if (is_unnamed) order->spec = positioned(std::move(order->spec), epoch->assignment().group);
   if (auto trace = http::trace_of(request.fields)) order->trace_id = std::move(trace->trace_id);
   if (auto problem = groups_.check_epoch(order->group, order->epoch)) co_return *problem;
   auto const report = co_await runs_.put(std::move(*order), identity_.id, std::move(asked->text));

@@ -119,7 +119,6 @@ awaitable<Checked<Access::Outcome>> ParameterGateway::push(parameters::Placement
       if (total == 0) break;
       offset += part.range.length;
     }
-    last.tags = {last.tags.at(owner.shard)};
     answers.push_back(std::move(last));
   }
   co_return Access::joined(answers);

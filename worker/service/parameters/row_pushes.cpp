@@ -161,10 +161,7 @@ awaitable<RowPushes::Answer> RowPushes::answer_of(PartPtr part) {
     if (code != ProblemCode::misdirected && code != ProblemCode::unavailable) co_return answer.error();
     // The shard may have another owner, which knows whether the push was applied.
   }
-  auto outcome =
-      co_await tools_.access.push_rows_of(part->placement, part->shard, std::move(part->push), part->deadline());
-  if (outcome) outcome->tags = {outcome->tags.at(part->shard)};
-  co_return outcome;
+  co_return co_await tools_.access.push_rows_of(part->placement, part->shard, std::move(part->push), part->deadline());
 }
 
 // Nothing: the part is small, or the owner has changed meanwhile; it is pushed as a whole.
@@ -183,7 +180,6 @@ awaitable<std::optional<RowPushes::Answer>> RowPushes::push_in_pieces(PartPtr pa
     auto outcome = co_await tools_.access.push_piece(part->placement, part->push, piece, total, room, part->deadline());
     auto const code = outcome ? std::nullopt : std::optional(outcome.error().code);
     if (code == ProblemCode::out_of_order || code == ProblemCode::unsupported) co_return std::nullopt;
-    if (outcome) outcome->tags = {outcome->tags.at(part->shard)};
     if (!outcome || piece.is_last) co_return outcome;
   }
 }
