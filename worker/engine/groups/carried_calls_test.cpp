@@ -6,7 +6,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "worker/engine/groups/fused_calls.hpp"
-#include "worker/engine/groups/members_for_tests.hpp"
+#include "worker/engine/testing/group_members.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
 
 using namespace chorus;
