@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   if (dtype != Dtype::f32 || format != WireFormat::int8) return 0;
 
   std::vector<float> decoded(elements), again(elements);
-  std::memcpy(decoded.data(), values.data(), elements * sizeof(float));
+  if (elements > 0) std::memcpy(decoded.data(), values.data(), elements * sizeof(float));
   codec.encode(codes, std::as_bytes(std::span(decoded)));
   codec.decode(std::as_writable_bytes(std::span(again)), codes);
   for (std::size_t begin = 0; begin < elements; begin += block_codes) {
