@@ -50,11 +50,11 @@ double bound(WireFormat format, double largest) {
     case WireFormat::f16:
       return largest * 0x1p-11 + 0x1p-25;
     case WireFormat::int8:
-      return largest / 254 * (1 + 0x1p-20) + 0x1p-119;
+      return largest / 254 * (1 + 0x1p-14) + 0x1p-119;
     case WireFormat::fp8_e4m3:
       break;
   }
-  return largest / 28 * (1 + 0x1p-20) + 0x1p-117;
+  return largest / 28 * (1 + 0x1p-17) + 0x1p-117;
 }
 
 float pseudo_random(std::uint64_t i) {
@@ -82,6 +82,11 @@ std::vector<HardBlock> hard_blocks(std::size_t count) {
           {"zeros", make([](std::size_t i) { return i % 2 == 0 ? 0.0F : -0.0F; })},
           {"largest numbers", make([](std::size_t i) { return pseudo_random(i) < 0 ? -huge : huge; })},
           {"halves of a step", make([](std::size_t i) { return static_cast<float>(i % 255) - 127.5F; })},
+          {"beside halves of a step", make([](std::size_t i) {
+             constexpr auto largest = 1.2345679F;
+             auto const half = static_cast<float>((static_cast<double>(i % 127) + 0.5) * double{largest} / 127);
+             return i == 127 ? largest : std::nextafter(half, i % 2 == 0 ? 0.0F : 2.0F);
+           })},
           {"random", make(pseudo_random)}};
 }
 

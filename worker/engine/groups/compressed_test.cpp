@@ -68,11 +68,11 @@ OneEncoding one_encoding(WireFormat format) {
     case WireFormat::f16:
       return {0x1p-11, 0x1p-25};
     case WireFormat::int8:
-      return {(1 + 0x1p-20) / 254, 0x1p-119};
+      return {(1 + 0x1p-14) / 254, 0x1p-119};
     case WireFormat::fp8_e4m3:
       break;
   }
-  return {(1 + 0x1p-20) / 28, 0x1p-117};
+  return {(1 + 0x1p-17) / 28, 0x1p-117};
 }
 
 // The documented bound of a result; m: largest magnitude that counts for the element.
