@@ -10,7 +10,7 @@
 namespace chorus::devices::cuda {
 namespace {
 
-constexpr unsigned blocks_per_multiprocessor = 8;  // of a step
+constexpr unsigned blocks_per_multiprocessor = 8;  // of a step or a conversion
 // Number of marks of a lane that have events of their own. For an older mark, the later mark that has taken over its
 // events is asked.
 constexpr std::size_t marks_kept = 64;
@@ -110,6 +110,18 @@ class CudaSession final : public Session {
     auto const bytes = order.elements * element_bytes(order.wide_gradient ? Dtype::f32 : order.dtype);
     of(Lane::compute).bytes += bytes;
     use_.stepped_bytes += bytes;
+    ++use_.kernels;
+    return ok();
+  }
+
+  Status code(CodeOrder const& order) override {
+    if (auto const begun = begin(Lane::compute); !begun) return begun;
+    auto const result = launch_code(order, info_.multiprocessors * blocks_per_multiprocessor, of(Lane::compute).stream);
+    if (result == -1)
+      return Error(GpuErrc::failed,
+                   std::string(name(order.dtype)) + " has no codes " + std::string(name(order.format)));
+    if (result != cudaSuccess) return error_of(info_, "a conversion", static_cast<cudaError_t>(result));
+    of(Lane::compute).bytes += order.elements * element_bytes(order.dtype);
     ++use_.kernels;
     return ok();
   }

@@ -1,5 +1,5 @@
-// The interface to a GPU: memory, three queues of work, reductions and optimizer steps. Implemented by CUDA and, for
-// tests, by a double in host memory.
+// The interface to a GPU: memory, three queues of work, reductions, optimizer steps and codes of floats. Implemented by
+// CUDA and, for tests, by a double in host memory.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collectives/core/result.hpp"
+#include "worker/devices/cuda/code.hpp"
 #include "worker/devices/cuda/errc.hpp"
 #include "worker/devices/cuda/step.hpp"
 #include "worker/devices/fold.hpp"
@@ -81,6 +82,8 @@ class GpuSession {
   [[nodiscard]] virtual Status fold(ReduceOp op, Dtype dtype, ReduceArguments const& arguments, Reducer::How how) = 0;
   // Queues an optimizer step on Lane::compute. Errors: also GpuErrc::failed for integers.
   [[nodiscard]] virtual Status step(StepOrder const& order) = 0;
+  // Queues a conversion on Lane::compute, with the bits of devices::Codec, except the payload of a NaN.
+  [[nodiscard]] virtual Status code(CodeOrder const& order) = 0;
 
   // Returns the queue for a library that queues work of its own there before the next mark: a cudaStream_t, or, for a
   // double, a testing::DoubleQueue*.

@@ -238,6 +238,14 @@ Status GpuUnit::fold(ReduceOp op, Dtype dtype, ReduceArguments const& arguments,
   return compute([&](GpuSession& session) { return session.fold(op, dtype, arguments, how); });
 }
 
+Status GpuUnit::code(std::span<CodeOrder const> orders) {
+  return compute([&](GpuSession& session) {
+    for (auto const& order : orders)
+      if (auto const queued = session.code(order); !queued) return queued;
+    return ok();
+  });
+}
+
 std::optional<std::string> GpuUnit::lost() const {
   std::scoped_lock lock(mutex_);
   return lost_;

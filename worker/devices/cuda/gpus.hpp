@@ -72,6 +72,8 @@ class GpuUnit {
   [[nodiscard]] Status copy(std::span<GpuCopy const> copies);
   // Reduces like Reducer::run over memory of this GPU, and waits.
   [[nodiscard]] Status fold(ReduceOp op, Dtype dtype, ReduceArguments const& arguments, Reducer::How how = {});
+  // Converts within this GPU's memory, and waits.
+  [[nodiscard]] Status code(std::span<CodeOrder const> orders);
 
   // Returns true if this GPU's work can read and write the other one's memory: the same GPU, or one with peer access,
   // which is enabled. The answer is remembered.

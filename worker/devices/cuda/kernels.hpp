@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "worker/devices/cuda/code.hpp"
 #include "worker/devices/cuda/step.hpp"
 
 namespace chorus::devices::cuda {
@@ -34,5 +35,8 @@ int launch_fold(std::uint8_t op, std::uint8_t dtype, FoldArguments const& argume
 
 // Queues a step on at most `blocks_max` blocks. Returns a cudaError_t; -1 if there is no step for the dtype.
 int launch_step(StepOrder const& order, unsigned blocks_max, void* stream);
+
+// Queues a conversion on at most `blocks_max` blocks. Returns a cudaError_t; -1 if the dtype has no such codes.
+int launch_code(CodeOrder const& order, unsigned blocks_max, void* stream);
 
 }  // namespace chorus::devices::cuda

@@ -33,7 +33,7 @@ Status check_compression(WireFormat format, ReduceOp reduce, Dtype dtype, plan::
 }
 
 Compressed::Compressed(WireFormat format, Dtype dtype, plan::Spec const& spec, plan::Sizes const& sizes)
-    : format_(format), codec_(format, dtype), element_bytes_(element_bytes(dtype)) {
+    : format_(format), dtype_(dtype), codec_(format, dtype), element_bytes_(element_bytes(dtype)) {
   if (!has_blocks(spec.op)) {
     sizes_.elements = carriers(format_, sizes.elements);
     return;
@@ -66,11 +66,13 @@ std::uint64_t Compressed::bytes(std::uint64_t buffer_bytes) const {
 
 Status Compressed::encode(std::span<std::byte> codes, std::span<std::byte const> elements,
                           devices::GpuUnit* gpu) const {
-  std::vector<std::byte> here;
   if (gpu != nullptr && !elements.empty()) {
-    here.resize(elements.size());
-    if (auto const downloaded = gpu->download(here, elements.data()); !downloaded) return downloaded;
-    elements = here;
+    auto const there = gpu->acquire(codes.size());
+    if (!there) return there.error();
+    auto* const codes_there = (*there)->bytes().data();
+    if (auto const encoded = gpu->code(orders(false, codes_there, elements.data(), elements.size())); !encoded)
+      return encoded;
+    return gpu->download(codes, codes_there);
   }
   for_each_part(elements.size(), [&](auto at, auto bytes, auto codes_at, auto codes_bytes) {
     codec_.encode(codes.subspan(codes_at, codes_bytes), elements.subspan(at, bytes));
@@ -80,13 +82,27 @@ Status Compressed::encode(std::span<std::byte> codes, std::span<std::byte const>
 
 Status Compressed::decode(std::span<std::byte> elements, std::span<std::byte const> codes,
                           devices::GpuUnit* gpu) const {
-  std::vector<std::byte> here(gpu != nullptr ? elements.size() : 0);
-  auto const to = gpu != nullptr ? std::span(here) : elements;
-  for_each_part(to.size(), [&](auto at, auto bytes, auto codes_at, auto codes_bytes) {
-    codec_.decode(to.subspan(at, bytes), codes.subspan(codes_at, codes_bytes));
+  if (gpu != nullptr && !elements.empty()) {
+    auto const there = gpu->acquire(codes.size());
+    if (!there) return there.error();
+    auto* const codes_there = (*there)->bytes().data();
+    if (auto const uploaded = gpu->upload(codes_there, codes); !uploaded) return uploaded;
+    return gpu->code(orders(true, elements.data(), codes_there, elements.size()));
+  }
+  for_each_part(elements.size(), [&](auto at, auto bytes, auto codes_at, auto codes_bytes) {
+    codec_.decode(elements.subspan(at, bytes), codes.subspan(codes_at, codes_bytes));
   });
-  if (gpu == nullptr || elements.empty()) return ok();
-  return gpu->upload(elements.data(), here);
+  return ok();
+}
+
+std::vector<devices::CodeOrder> Compressed::orders(bool decodes, std::byte* to, std::byte const* from,
+                                                   std::uint64_t buffer_bytes) const {
+  std::vector<devices::CodeOrder> orders;
+  for_each_part(buffer_bytes, [&](auto at, auto bytes, auto codes_at, auto) {
+    orders.push_back({format_, dtype_, decodes, to + (decodes ? at : codes_at), from + (decodes ? codes_at : at),
+                      bytes / element_bytes_});
+  });
+  return orders;
 }
 
 }  // namespace chorus::engine

@@ -16,6 +16,7 @@
 #include "collectives/plan/algorithm.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "worker/devices/codec.hpp"
+#include "worker/devices/cuda/code.hpp"
 
 namespace chorus::devices {
 class GpuUnit;
@@ -41,7 +42,8 @@ class Compressed {
   // Size of the codes of a buffer: of a whole vector, or of one rank's block.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t buffer_bytes) const;
 
-  // The elements lie in memory of `gpu`, or of the host if null; codes always in that of the host. Errors: GpuErrc.
+  // The elements lie in memory of `gpu`, which converts them, or of the host if null; codes always in that of the host.
+  // Errors: GpuErrc.
   [[nodiscard]] Status encode(std::span<std::byte> codes, std::span<std::byte const> elements,
                               devices::GpuUnit* gpu) const;
   [[nodiscard]] Status decode(std::span<std::byte> elements, std::span<std::byte const> codes,
@@ -51,9 +53,13 @@ class Compressed {
   // Calls use(bytes before, bytes, codes before, codes) for each part of a buffer that is encoded by itself.
   template <class Use>
   void for_each_part(std::uint64_t buffer_bytes, Use use) const;
+  // Conversions of all parts in memory of a GPU.
+  [[nodiscard]] std::vector<devices::CodeOrder> orders(bool decodes, std::byte* to, std::byte const* from,
+                                                       std::uint64_t buffer_bytes) const;
   [[nodiscard]] bool is_whole(std::uint64_t buffer_bytes) const { return buffer_bytes == whole_bytes_; }
 
   WireFormat format_;
+  Dtype dtype_;  // of the tensors
   devices::Codec codec_;
   std::size_t element_bytes_;
   std::vector<std::uint64_t> blocks_;  // elements per rank; empty for operations without blocks

@@ -173,6 +173,9 @@ TEST_CASE("tensors in memory of GPUs get the same bits as those of the host") {
       options.gpu = &gpu->unit;
       auto const on_gpu = group.all_reduce(there.for_engine(), there.for_engine(), Dtype::f32, ReduceOp::sum, options);
       if (on_host.status.has_error() || on_gpu.status.has_error() || !std::ranges::equal(bytes, there.bytes)) ++wrong;
+      // Only codes, 4 blocks of 256 bytes, cross to the host and back.
+      auto const use = gpu->unit.totals().use;
+      if (use.in_bytes != 1024 || use.out_bytes != 1024 || use.kernels != 2) ++wrong;
     });
   for (auto& thread : threads) thread.join();
   CHECK(wrong == 0);

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "worker/devices/cuda/testing/code_double.hpp"
 #include "worker/devices/cuda/testing/double_queue.hpp"
 #include "worker/devices/cuda/testing/step_double.hpp"
 
@@ -93,6 +94,15 @@ class DoubleSession final : public GpuSession {
     use_.stepped_bytes += order.elements * element_bytes(order.wide_gradient ? Dtype::f32 : order.dtype);
     ++use_.kernels;
     of(Lane::compute).work.push_back({[this, order] { take_step(behind(order)); }, {}, {}});
+    ++of(Lane::compute).queued;
+    return ok();
+  }
+
+  Status code(CodeOrder const& order) override {
+    if (auto const works = gpu_.work(); !works) return works;
+    ++use_.kernels;
+    auto const real = [this](std::byte const* shown, std::uint64_t bytes) { return gpu_.real(shown, bytes); };
+    of(Lane::compute).work.push_back({[real, order] { convert(order, real); }, {}, {}});
     ++of(Lane::compute).queued;
     return ok();
   }
