@@ -1,5 +1,7 @@
 """The package as it is installed."""
 
+import ast
+import graphlib
 import os
 import pathlib
 import re
@@ -7,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Collection
 
 import pytest
 
@@ -24,6 +27,28 @@ def test_the_version_is_that_of_the_project() -> None:
 def test_no_file_is_longer_than_it_should_be() -> None:
     for path in (ROOT / "python").rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 400, path
+
+
+def imports(module: str, path: pathlib.Path, modules: Collection[str]) -> set[str]:
+    """The modules of the package that a module imports, for types alone as well."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            above = module.split(".")[: -node.level + (path.name == "__init__.py") or None]
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {one if (one := f"{base}.{name.name}") in modules else base for name in node.names}
+    return found - {module}
+
+
+def test_modules_are_not_imported_in_a_circle() -> None:
+    source = ROOT / "python/src"
+    paths = {
+        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in source.rglob("*.py")
+    }
+    imported = {module: imports(module, path, paths) for module, path in paths.items()}
+    assert imported["chorus.native.group"] >= {"chorus.errors", "chorus.native.blocks"}
+    graphlib.TopologicalSorter(imported).prepare()  # raises CycleError, which names the modules
 
 
 def test_everything_public_has_a_docstring() -> None:

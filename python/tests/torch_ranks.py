@@ -33,10 +33,13 @@ class Failed(Exception):
     """A rank's function raised; the text has where."""
 
 
-def run(size: int, story: Callable[..., Any], folder: str, *args: Any, ends: bool = True) -> list[Any]:
+def run(
+    size: int, story: Callable[..., Any], folder: str, *args: Any, ends: bool = True, patience: float = PATIENCE_S
+) -> list[Any]:
     """Calls ``story(rank, size, *args)`` on so many ranks, and returns their results; None for a rank that was killed.
 
-    The ranks find each other by a file in `folder`. With `ends` each destroys its process groups at the end.
+    The ranks find each other by a file in `folder`. With `ends` each destroys its process groups at the end. They have
+    `patience` seconds.
     """
     context = multiprocessing.get_context("spawn")
     pipes: list[Connection] = []
@@ -48,7 +51,7 @@ def run(size: int, story: Callable[..., Any], folder: str, *args: Any, ends: boo
         with theirs:
             processes[-1].start()
     try:
-        results = [_result(pipe) for pipe in pipes]
+        results = [_result(pipe, patience) for pipe in pipes]
         for process in processes:
             process.join(PATIENCE_S)
         assert all(process.exitcode is not None for process in processes), "ranks have not ended"
@@ -56,15 +59,16 @@ def run(size: int, story: Callable[..., Any], folder: str, *args: Any, ends: boo
         for process in processes:
             process.kill()
             process.join()
-    for result in results:
+    for rank, (result, process) in enumerate(zip(results, processes)):
         if isinstance(result, Failed):
             raise result
+        assert result is None or process.exitcode == 0, f"rank {rank} has ended with {process.exitcode}"
     return results
 
 
-def _result(pipe: Connection) -> Any:
-    if not pipe.poll(PATIENCE_S):
-        return Failed(f"no result within {PATIENCE_S:g} s")
+def _result(pipe: Connection, patience: float) -> Any:
+    if not pipe.poll(patience):
+        return Failed(f"no result within {patience:g} s")
     try:
         return pipe.recv()
     except EOFError:

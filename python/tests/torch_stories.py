@@ -31,22 +31,22 @@ def combined(function: Callable[..., torch.Tensor], dtype: torch.dtype, size: in
     return functools.reduce(function, (values(rank, dtype, elements) for rank in range(size)))
 
 
-def reductions(dtype: torch.dtype, size: int) -> list[tuple[Any, torch.Tensor]]:
+def reductions(dtype: torch.dtype, size: int, elements: int = 6) -> list[tuple[Any, torch.Tensor]]:
     """The reductions that a dtype has, and what they make of the values of all ranks."""
     if dtype is torch.bool:
-        either, both = combined(operator.or_, dtype, size), combined(operator.and_, dtype, size)
-        different = combined(operator.xor, dtype, size)
+        either, both = combined(operator.or_, dtype, size, elements), combined(operator.and_, dtype, size, elements)
+        different = combined(operator.xor, dtype, size, elements)
         return [(OP.SUM, either), (OP.MAX, either), (OP.BOR, either), (OP.MIN, both), (OP.BXOR, different)]
-    total = combined(operator.add, dtype, size)
+    total = combined(operator.add, dtype, size, elements)
     found: list[tuple[Any, torch.Tensor]] = [(OP.SUM, total)]
     if dtype.is_floating_point or dtype.is_complex:
         found.append((OP.AVG, total / size))
     if not dtype.is_complex:
         extremes = [(OP.MIN, torch.minimum), (OP.MAX, torch.maximum), (OP.PRODUCT, operator.mul)]
-        found += [(op, combined(function, dtype, size)) for op, function in extremes]
+        found += [(op, combined(function, dtype, size, elements)) for op, function in extremes]
     if dtype in INTEGERS:
         bits = [(OP.BAND, operator.and_), (OP.BOR, operator.or_), (OP.BXOR, operator.xor)]
-        found += [(op, combined(function, dtype, size)) for op, function in bits]
+        found += [(op, combined(function, dtype, size, elements)) for op, function in bits]
     return found
 
 

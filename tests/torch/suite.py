@@ -1,14 +1,17 @@
-"""PyTorch's own tests of torch.distributed, with the backend that BACKEND names: ``run`` calls this.
+"""PyTorch's own tests of torch.distributed, with the backend that BACKEND names: ``run`` calls this by unittest.
 
-The suite starts WORLD_SIZE processes for each test, which import this file again.
+The suite starts WORLD_SIZE processes for each test. They are forks of a process that has imported this file and has
+no threads: to import PyTorch in each of them takes longer than most tests.
 """
 
 import dataclasses
+import multiprocessing
 import os
 import pathlib
 import sys
 import types
 import unittest
+from collections.abc import Callable
 
 BACKEND = os.environ["BACKEND"]
 AS_GLOO = "CHORUS_AS_GLOO" in os.environ  # tests that ask for Gloo by name get the backend "chorus" for it
@@ -48,6 +51,7 @@ def allow_mutable_defaults() -> None:
     dataclasses._get_field = get_field  # type: ignore[attr-defined]
 
 
+multiprocessing.set_forkserver_preload([__name__])
 stand_in_for_expecttest()
 allow_mutable_defaults()
 
@@ -70,16 +74,28 @@ if AS_GLOO:
 
 from torch.testing._internal.distributed import distributed_test  # noqa: E402
 
-if AS_GLOO:
-    distributed_test.PROFILING_SUPPORTED_BACKENDS.remove(BACKEND)  # its events have the backend's own name
-if BACKEND == "chorus":
-    distributed_test.PROFILING_SUPPORTED_BACKENDS.append(BACKEND)
+for profiled in (distributed_test.PROFILING_SUPPORTED_BACKENDS, distributed_test.SEND_RECV_PROFILING_SUPPORTED_BACKENDS):
+    if AS_GLOO:
+        profiled.remove(BACKEND)  # its events have the backend's own name
+    if BACKEND == "chorus":
+        profiled.append(BACKEND)
+
+
+def process(target: Callable[..., None], name: str, args: tuple[object, ...]) -> multiprocessing.Process:
+    """A process as the suite makes them, with the environment of this moment: the suite sets folders for each test."""
+    context = multiprocessing.get_context("forkserver")
+    return context.Process(target=run_with, name=name, args=(dict(os.environ), target, *args))
+
+
+def run_with(environment: dict[str, str], target: Callable[..., None], *args: object) -> None:
+    os.environ.update(environment)
+    target(*args)
 
 
 class Suite(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
     def setUp(self) -> None:
         super().setUp()
-        self._spawn_processes()
+        self._start_processes(process)
         distributed_test.torch.backends.cudnn.flags(enabled=True, allow_tf32=False).__enter__()
 
 
@@ -87,6 +103,3 @@ if BACKEND == "chorus" or AS_GLOO:
     for name, reason in disabled().items():
         assert hasattr(Suite, name), f"disabled.txt: the suite of this PyTorch has no {name}"
         setattr(Suite, name, unittest.skip(f"disabled.txt: {reason}")(getattr(Suite, name)))
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

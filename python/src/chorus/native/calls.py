@@ -6,16 +6,30 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from ..workers import RemoteWorker
 from . import abi, options
 from .handles import Handle
 from .library import Library
 from .tensors import Operand
 from .work import Request, Requests, Work
 
-if TYPE_CHECKING:
-    from .worker import Worker
+
+class Owner(Protocol):
+    """What a group needs of its `chorus.Worker`, whose module imports that of groups."""
+
+    interruptible: bool
+
+    @property
+    def remote(self) -> RemoteWorker:
+        ...
+
+    def close(self) -> None:
+        ...
+
+    def _member(self, pointer: ctypes.c_void_p, what: str) -> Any:
+        """Returns a membership that the library has made as a `chorus.Group` of this worker."""
 
 
 class Caller:
@@ -23,13 +37,13 @@ class Caller:
 
     Parameters
     ----------
-    worker : Worker
+    worker : Owner
         Kept alive by its groups.
     library, handle, requests
         The library, the membership, and where calls are kept until they have ended.
     """
 
-    def __init__(self, worker: Worker, library: Library, handle: Handle, requests: Requests) -> None:
+    def __init__(self, worker: Owner, library: Library, handle: Handle, requests: Requests) -> None:
         self._worker, self._library, self._handle, self._requests = worker, library, handle, requests
         weakref.finalize(self, handle.close).atexit = False  # the worker, which ends last, closes it then
         info = abi.GroupInfo(size=ctypes.sizeof(abi.GroupInfo))

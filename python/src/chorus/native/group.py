@@ -107,7 +107,8 @@ class Group(Blocks, Messages):
                 options.milliseconds("timeout", timeout),
                 ctypes.byref(pointer),
             )
-        return self._worker._member(pointer, f"a subgroup of {self.name!r}")
+        made: Group = self._worker._member(pointer, f"a subgroup of {self.name!r}")
+        return made
 
     @property
     def path(self) -> str:

@@ -305,7 +305,7 @@ class ProcessGroup : public Base {
     return messages_.receive(kind, rank_, one(tensors, kind), from, tag);
   }
   WorkPtr recvAnysource(Tensors& tensors, int tag) override {
-    constexpr Kind kind{"recv", c10d::OpType::RECVANYSOURCE, "chorus:recv"};
+    constexpr Kind kind{"recv", c10d::OpType::RECVANYSOURCE, "chorus:recvAnySource"};
     return messages_.receive(kind, rank_, one(tensors, kind), CHORUS_ANY_SOURCE, tag);
   }
 
