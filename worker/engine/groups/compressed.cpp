@@ -64,8 +64,8 @@ std::uint64_t Compressed::bytes(std::uint64_t buffer_bytes) const {
   return all;
 }
 
-Status Compressed::encode(std::span<std::byte> codes, std::span<std::byte const> elements,
-                          devices::GpuUnit* gpu) const {
+Status Compressed::encode(std::span<std::byte> codes, std::span<std::byte const> elements, devices::GpuUnit* gpu,
+                          Feedback feedback) const {
   std::vector<std::byte> here;
   if (gpu != nullptr && !elements.empty()) {
     here.resize(elements.size());
@@ -73,7 +73,12 @@ Status Compressed::encode(std::span<std::byte> codes, std::span<std::byte const>
     elements = here;
   }
   for_each_part(elements.size(), [&](auto at, auto bytes, auto codes_at, auto codes_bytes) {
-    codec_.encode(codes.subspan(codes_at, codes_bytes), elements.subspan(at, bytes));
+    auto const to = codes.subspan(codes_at, codes_bytes);
+    auto const from = elements.subspan(at, bytes);
+    if (feedback.lost.empty()) return codec_.encode(to, from);
+    auto const first = at / element_bytes_, count = bytes / element_bytes_;
+    auto const residual = feedback.residual.empty() ? feedback.residual : feedback.residual.subspan(first, count);
+    codec_.encode(to, from, residual, feedback.lost.subspan(first, count));
   });
   return ok();
 }

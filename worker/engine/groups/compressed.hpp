@@ -29,6 +29,13 @@ namespace chorus::engine {
 [[nodiscard]] Status check_compression(WireFormat format, ReduceOp reduce, Dtype dtype,
                                        plan::Algorithm const& algorithm, plan::Spec const& spec);
 
+// Error feedback of one call: what earlier calls have not sent of this rank's contribution, and what this one does not
+// send. See devices::Codec::encode. With an empty `lost` there is none.
+struct Feedback {
+  std::span<float const> residual;
+  std::span<float> lost;
+};
+
 // A value. Any thread.
 class Compressed {
  public:
@@ -42,8 +49,8 @@ class Compressed {
   [[nodiscard]] std::uint64_t bytes(std::uint64_t buffer_bytes) const;
 
   // The elements lie in memory of `gpu`, or of the host if null; codes always in that of the host. Errors: GpuErrc.
-  [[nodiscard]] Status encode(std::span<std::byte> codes, std::span<std::byte const> elements,
-                              devices::GpuUnit* gpu) const;
+  [[nodiscard]] Status encode(std::span<std::byte> codes, std::span<std::byte const> elements, devices::GpuUnit* gpu,
+                              Feedback feedback = {}) const;
   [[nodiscard]] Status decode(std::span<std::byte> elements, std::span<std::byte const> codes,
                               devices::GpuUnit* gpu) const;
 
