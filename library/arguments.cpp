@@ -148,6 +148,7 @@ Result<CollectiveOptions> to_options(chorus_collective_options_t const* options)
   if (receive_counts.has_error()) return receive_counts.error();
   to.receive_counts.assign(receive_counts->begin(), receive_counts->end());
   if (given->timeout_ms != 0) to.timeout = std::chrono::milliseconds(given->timeout_ms);
+  set(to.error_feedback, given->error_feedback);
   if (given->compression == nullptr) return to;
   to.compression = parse_wire_format(given->compression);
   if (!to.compression)

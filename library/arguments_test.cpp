@@ -50,7 +50,9 @@ TEST_CASE("a compression is a format by its name; another name is refused, with 
   chorus_collective_options_t given{};
   given.size = sizeof(given);
   given.compression = "int8";
+  given.error_feedback = "grad";
   CHECK(to_options(&given)->compression == WireFormat::int8);
+  CHECK(to_options(&given)->error_feedback == "grad");
   given.compression = "int9";
   auto const refused = to_options(&given);
   REQUIRE(refused.has_error());

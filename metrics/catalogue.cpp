@@ -126,6 +126,10 @@ constexpr std::array table{
             "Bytes that were reduced into results, in pieces of 64 KiB and more."),
     counter(Id::reduce_seconds, "chorus_reduce_busy_seconds_total", {"device", "dtype"}, worker,
             "Time that those reductions took: rate(bytes) / rate(busy) is their speed."),
+    counter(Id::compressed_bytes, "chorus_compressed_bytes_total", {"format"}, worker,
+            "Bytes of the vectors of compressed collectives that succeeded, by format of their codes."),
+    counter(Id::compressed_wire_bytes, "chorus_compressed_wire_bytes_total", {"format"}, worker,
+            "Bytes of the codes of those vectors: rate(bytes) / rate(wire bytes) is the ratio of compression."),
 
     // GPUs
     counter(Id::gpu_busy, "chorus_gpu_busy_seconds_total", {"device", "queue"}, worker,
@@ -236,6 +240,8 @@ constexpr std::array table{
           "Memory that nobody uses and that is kept for the next tensors and results, for at most 30 s."),
     gauge(Id::memory_private, "chorus_memory_private_bytes", {}, worker,
           "Memory in use that other workers of the host cannot read in place, because /dev/shm had no room."),
+    gauge(Id::error_feedback_bytes, "chorus_error_feedback_bytes", {}, worker,
+          "Memory of the residuals of compressed collectives with error feedback. It counts towards the limit."),
     counter(
         Id::memory_given_back, "chorus_memory_given_back_bytes_total", {"reason"}, worker,
         "Kept memory that was given back to the system, by reason: idle (nobody used it for a while, or somebody on "

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/op.hpp"
+#include "collectives/core/wire_format.hpp"
 
 namespace chorus::metrics {
 
@@ -16,6 +18,8 @@ struct FinishedRun {
   std::string_view kind;    // the code of the problem, unless it succeeded
   std::uint32_t ranks = 1;
   std::uint64_t bytes = 0;  // of the vector, see bus_factor
+  std::optional<WireFormat> compression;
+  std::uint64_t wire_bytes = 0;  // with compression: of the codes of the vector
   double seconds = 0;
   std::uint32_t steps = 0;  // instructions run
   double wait_seconds = 0;  // waiting for peers

@@ -26,7 +26,7 @@ bool has_line(std::string const& text, std::string const& line) {
 
 // A run of four ranks.
 FinishedRun ring_run() {
-  FinishedRun run{Op::all_reduce, "ring", "succeeded", "", 4, 4000, 0.5, 10};
+  FinishedRun run{Op::all_reduce, "ring", "succeeded", "", 4, 4000, WireFormat::int8, 1024, 0.5, 10};
   run.wait_seconds = 0.25;
   run.reduced_bytes = 65536;
   run.reduce_seconds = 0.125;
@@ -95,7 +95,7 @@ TEST_CASE("a worker exports exactly its metrics of the catalogue") {
   metrics.identified("w0", {"eu", "eu-1", "r7", "h3"});
   metrics.run_begun(Op::all_reduce);
   metrics.run_finished(ring_run());
-  metrics.run_finished({Op::all_reduce, "ring", "failed", "peer_lost", 4, 4000, 0.5, 3});
+  metrics.run_finished({Op::all_reduce, "ring", "failed", "peer_lost", 4, 4000, {}, 0, 0.5, 3});
   metrics.lease_renewal("renewed");
   metrics.request("GET", "/v1/tensors/{name}", 200, 0.001);
   metrics.parameter_pushed("gradient", "applied", 0.001);
@@ -187,6 +187,8 @@ TEST_CASE("a run that succeeded is counted, timed per step and rated as nccl-tes
   CHECK(has_line(text, "chorus_collective_algorithm_bandwidth_bytes_per_second_sum" + labels + "8000"));
   CHECK(has_line(text, R"(chorus_collective_step_duration_seconds_sum{op="all_reduce",algorithm="ring"} 0.05)"));
   CHECK(has_line(text, R"(chorus_reduce_bytes_total{device="cpu",dtype="f32"} 65536)"));
+  CHECK(has_line(text, R"(chorus_compressed_bytes_total{format="int8"} 4000)"));
+  CHECK(has_line(text, R"(chorus_compressed_wire_bytes_total{format="int8"} 1024)"));
   CHECK(has_line(text, R"(chorus_reduce_busy_seconds_total{device="cpu",dtype="f32"} 0.125)"));
 }
 
@@ -204,7 +206,7 @@ TEST_CASE("only pushes that were applied have a duration, and only checkpoints t
 
 TEST_CASE("a run that failed is counted by kind and enters no histogram") {
   WorkerMetrics metrics(build, 0);
-  metrics.run_finished({Op::all_reduce, "ring", "failed", "peer_lost", 4, 4000, 0.5, 3});
+  metrics.run_finished({Op::all_reduce, "ring", "failed", "peer_lost", 4, 4000, {}, 0, 0.5, 3});
   auto const text = metrics.text({});
   CHECK(has_line(text, R"(chorus_collective_errors_total{op="all_reduce",kind="peer_lost"} 1)"));
   CHECK(text.find("chorus_collective_duration_seconds") == std::string::npos);

@@ -102,7 +102,16 @@ Families run_families(LedgerTotals const& totals, std::size_t kinds_max) {
       add_value(bytes, Id::reduce_bytes, {device, name(dtype)}, static_cast<double>(reduced.bytes));
       add_value(seconds, Id::reduce_seconds, {device, name(dtype)}, reduced.seconds);
     }
-  for (auto* family : {&active, &waits, &errors, &bytes, &seconds}) families.push_back(std::move(*family));
+  auto compressed = make_family(Id::compressed_bytes);
+  auto wire = make_family(Id::compressed_wire_bytes);
+  for (auto format : all_wire_formats) {
+    auto const& codes = totals.codes[static_cast<std::size_t>(format)];
+    if (codes.bytes == 0) continue;
+    add_value(compressed, Id::compressed_bytes, {name(format)}, static_cast<double>(codes.bytes));
+    add_value(wire, Id::compressed_wire_bytes, {name(format)}, static_cast<double>(codes.wire_bytes));
+  }
+  for (auto* family : {&active, &waits, &errors, &bytes, &seconds, &compressed, &wire})
+    families.push_back(std::move(*family));
   return families;
 }
 

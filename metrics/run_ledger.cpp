@@ -111,6 +111,10 @@ void RunLedger::ended(FinishedRun const& run) {
     add(gpu_reduced_bytes_[static_cast<std::size_t>(run.dtype)], run.gpu_reduced_bytes);
     add(gpu_reduce_seconds_[static_cast<std::size_t>(run.dtype)], run.gpu_reduce_seconds);
   }
+  if (run.compression) {
+    add(compressed_bytes_[static_cast<std::size_t>(*run.compression)], run.bytes);
+    add(wire_bytes_[static_cast<std::size_t>(*run.compression)], run.wire_bytes);
+  }
   if (cell.ranks != run.ranks) {
     cell.ranks = run.ranks;
     cell.factor = bus_factor(run.op, run.ranks);
@@ -141,6 +145,10 @@ void RunLedger::add_to(LedgerTotals& totals) const {
     totals.reductions[d].seconds += reduce_seconds_[d].load(relaxed);
     totals.gpu_reductions[d].bytes += gpu_reduced_bytes_[d].load(relaxed);
     totals.gpu_reductions[d].seconds += gpu_reduce_seconds_[d].load(relaxed);
+  }
+  for (std::size_t f = 0; f < all_wire_formats.size(); ++f) {
+    totals.codes[f].bytes += compressed_bytes_[f].load(relaxed);
+    totals.codes[f].wire_bytes += wire_bytes_[f].load(relaxed);
   }
   for (auto const& [kind, count] : errors_) totals.errors[kind] += count;
 }

@@ -37,6 +37,11 @@ struct ReduceTotals {
   double seconds = 0;
 };
 
+struct CodeTotals {
+  std::uint64_t bytes = 0;       // of the vectors
+  std::uint64_t wire_bytes = 0;  // of their codes
+};
+
 struct LedgerTotals {
   struct Kind {
     Op op = Op::all_reduce;
@@ -48,6 +53,7 @@ struct LedgerTotals {
   std::array<std::uint64_t, all_ops.size()> begun{}, ended{};
   std::array<double, all_ops.size()> wait_seconds{};
   std::array<ReduceTotals, all_dtypes.size()> reductions, gpu_reductions;
+  std::array<CodeTotals, all_wire_formats.size()> codes;       // of runs that succeeded
   std::map<std::pair<Op, std::string>, std::uint64_t> errors;  // by kind of problem
 };
 
@@ -79,6 +85,7 @@ class RunLedger {
   std::array<std::atomic<double>, all_dtypes.size()> reduce_seconds_{};
   std::array<std::atomic<std::uint64_t>, all_dtypes.size()> gpu_reduced_bytes_{};
   std::array<std::atomic<double>, all_dtypes.size()> gpu_reduce_seconds_{};
+  std::array<std::atomic<std::uint64_t>, all_wire_formats.size()> compressed_bytes_{}, wire_bytes_{};
   std::map<std::pair<Op, std::string>, std::uint64_t> errors_;
 };
 

@@ -164,6 +164,7 @@ std::string WorkerMetrics::text(Scrape const& scrape) {
   families.push_back(single(Id::tensor_limit, static_cast<double>(scrape.tensor_limit_bytes)));
   families.push_back(single(Id::memory_kept, static_cast<double>(scrape.memory.kept_bytes)));
   families.push_back(single(Id::memory_private, static_cast<double>(scrape.memory.private_bytes)));
+  families.push_back(single(Id::error_feedback_bytes, static_cast<double>(scrape.memory.error_feedback_bytes)));
   families.push_back(single(Id::shared_memory_lacks, static_cast<double>(scrape.memory.lacks)));
   auto given_back = make_family(Id::memory_given_back);
   add_value(given_back, Id::memory_given_back, {"idle"}, static_cast<double>(scrape.memory.idle_bytes));

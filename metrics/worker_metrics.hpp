@@ -26,6 +26,7 @@ struct MemoryState {
   std::uint64_t private_bytes = 0;
   std::uint64_t lacks = 0;
   std::uint64_t idle_bytes = 0, needed_bytes = 0;  // returned because idle, and because memory was needed
+  std::uint64_t error_feedback_bytes = 0;
 };
 
 // Values that are read at each scrape instead of being counted.

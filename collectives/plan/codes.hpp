@@ -28,5 +28,9 @@ inline constexpr std::string_view formats_of_dtypes =
 
 // Returns the number of elements of the carrier for the whole vector.
 [[nodiscard]] std::uint64_t carriers_of(WireFormat format, Op op, std::uint32_t ranks, Sizes const& sizes);
+// Returns the size of the codes of the whole vector.
+[[nodiscard]] inline std::uint64_t wire_bytes_of(WireFormat format, Op op, std::uint32_t ranks, Sizes const& sizes) {
+  return carriers_of(format, op, ranks, sizes) * element_bytes(carrier_of(format));
+}
 
 }  // namespace chorus::plan

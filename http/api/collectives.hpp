@@ -38,6 +38,9 @@ struct CollectiveRequest {
   // bf16, f16, int8 or fp8_e4m3: sends codes of floats, which lose precision. For all_reduce, reduce, reduce_scatter,
   // all_gather and broadcast.
   std::optional<std::string> compression;
+  // With compression of one tensor per worker: each worker keeps what the codes lack of its contribution, and adds it
+  // to that of the next such collective of the tensor and group.
+  bool error_feedback = false;
   Schedule schedule;
 };
 

@@ -57,7 +57,8 @@ BOOST_DESCRIBE_STRUCT(Group, (),
                        segment_bytes, slow, next_sequence))
 BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
                       (group, op, tensor, output, reduce, counts, local_algorithm, algorithm, root, arity,
-                       algorithm_shape, epoch, timeout_ms, in_place, on_failure, reproducible, compression, schedule))
+                       algorithm_shape, epoch, timeout_ms, in_place, on_failure, reproducible, compression,
+                       error_feedback, schedule))
 BOOST_DESCRIBE_STRUCT(Attempt, (), (run, epoch, error))
 BOOST_DESCRIBE_STRUCT(Considered, (),
                       (algorithm, root, arity, algorithm_shape, predicted_seconds, rounds, bytes_per_rank))

@@ -9,12 +9,14 @@ BOOST_DESCRIBE_STRUCT(RunResult, (), (tensor, shape, version))
 BOOST_DESCRIBE_STRUCT(RunRequest, (),
                       (run, group, epoch, token, op, algorithm, root, arity, algorithm_shape, by_position, rank,
                        members, by_worker, tensor, version, dtype, elements, counts, receive_counts, result, parts,
-                       local_algorithm, contributions, reduce, compression, in_place, digests, schedule, timeout_ms))
+                       local_algorithm, contributions, reduce, compression, error_feedback, in_place, digests, schedule,
+                       timeout_ms))
 BOOST_DESCRIBE_STRUCT(RunStatus, (), (run, state, report))
 BOOST_DESCRIBE_STRUCT(CommitAnswer, (), (version))
 BOOST_DESCRIBE_STRUCT(LocalCall, (),
                       (sequence, epoch, tensor, tensors, output, dtype, shape, root, counts, receive_counts, reduce,
-                       compression, in_place, algorithm, local_algorithm, contributions, timeout_ms, schedule))
+                       compression, error_feedback, in_place, algorithm, local_algorithm, contributions, timeout_ms,
+                       schedule))
 BOOST_DESCRIBE_STRUCT(LocalReport, (),
                       (group, epoch, sequence, next_sequence, rank, algorithm, seconds, bytes_sent, bytes_received,
                        version, tensors))

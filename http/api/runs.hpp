@@ -65,6 +65,7 @@ struct RunRequest {
   std::uint64_t contributions = 0;              // number of parts of all workers, by which avg divides; 0: no parts
   std::string reduce;
   std::optional<std::string> compression;  // format of the codes that are sent
+  std::optional<bool> error_feedback;      // see CollectiveRequest
   bool in_place = false;
   bool digests = true;
   Schedule schedule;
@@ -121,6 +122,7 @@ struct LocalCall {
   std::vector<std::uint64_t> receive_counts;        // all_to_all: rows received from each rank
   std::string reduce = "sum";
   std::optional<std::string> compression;  // format of the codes that are sent: see CollectiveRequest
+  bool error_feedback = false;             // likewise; members may differ
   bool in_place = false;
   std::optional<std::string> algorithm;  // none: the group's selection table
   std::string local_algorithm = "auto";  // between x/0, x/1, ... of one worker

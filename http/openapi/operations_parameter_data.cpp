@@ -38,7 +38,7 @@ std::vector<Field> push_fields() {
           {"Chorus-Incarnation", Type::text, "16 hexadecimal digits: a client that begins anew draws another one"},
           {"Tensor-Dtype", Type::text, "of the gradient, where it is not the parameter's"},
           {"Chorus-Gradient-Norm", Type::text, "of the whole gradient, where this is a part of it"},
-          {"Chorus-Compression", Type::text, "f16, bf16, top_k, two_bit"}};
+          {"Chorus-Compression", Type::text, "f16, bf16, top_k, two_bit, int8"}};
 }
 
 Field rows_field() { return {"Chorus-Rows", Type::integer, "how many rows", true}; }

@@ -253,6 +253,15 @@ def test_a_work_is_pending_until_the_others_have_called(pair: Pair) -> None:
     assert barrier.wait(20) is None and chorus.wait_any([barrier]) == 0
 
 
+def test_error_feedback_adds_what_the_codes_lack_under_a_name(pair: Pair) -> None:
+    def gather(group: Group, rank: int) -> list[float]:
+        own = numpy.array([127, 0.25], "f4")  # in int8 a step is 1
+        names = ["a", "a", "b", "a"]
+        return [float(group.all_gather(own, compression="int8", error_feedback=name)[1]) for name in names]
+
+    assert pair.both(gather) == [[0.0, 0.0, 0.0, 1.0]] * 2
+
+
 def test_memory_of_the_worker(pair: Pair) -> None:
     def story(group: Group, rank: int) -> Any:
         x = pair.workers[rank].empty((2, 3))

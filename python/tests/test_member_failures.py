@@ -56,6 +56,7 @@ REFUSED: list[tuple[str, type[Exception], str, Callable[[chorus.Group], Any]]] =
     ("root of another type", TypeError, "root is '0', expected a whole", lambda g: g.reduce(zeros(4), root="0")),  # type: ignore[arg-type]
     ("algorithm", ValueError, "algorithm", lambda g: g.all_reduce(zeros(4), algorithm="fastest")),
     ("compression", ValueError, "int8", lambda g: g.all_reduce(zeros(4), compression="int9")),
+    ("feedback", ValueError, "without a compression", lambda g: g.all_reduce(zeros(4), error_feedback="x")),
     ("a character 0", ValueError, "character 0", lambda g: g.all_reduce(zeros(4), algorithm="ring\0")),
     ("too few counts", ValueError, "1 counts for a group of 2", lambda g: g.all_gather(zeros(4), counts=[4])),
     ("no counts", ValueError, "0 counts for a group|needs an", lambda g: g.reduce_scatter(zeros(4), counts=[])),

@@ -154,6 +154,24 @@ TEST_CASE("members' calls are compressed, of one tensor and of a list") {
   CHECK(distance(fleet.at(1, "b"), Floats(1000, 2)) <= 0.03F);
 }
 
+TEST_CASE("launches with error feedback add what the codes lacked, and are refused without compression") {
+  Fleet fleet;
+  Floats const values{127, 0.25F};
+  for (std::size_t w = 0; w < 3; ++w) fleet.cluster.worker(w).put_tensor("x", "f32", values);
+  auto const second = [&] {
+    auto const answer =
+        fleet.run({{"op", "all_gather"}, {"output", "all"}, {"compression", "int8"}, {"error_feedback", true}});
+    INFO(json::serialize(answer));
+    CHECK(answer.at("state") == "succeeded");
+    return fleet.at(0, "all").at(5);
+  };
+  CHECK(second() == 0);
+  CHECK(second() == 0);  // of 1/2, ties to even
+  CHECK(second() == 1);  // of 3/4
+  auto const refused = json::serialize(fleet.run({{"op", "all_reduce"}, {"error_feedback", true}}));
+  CHECK(refused.find("/error_feedback") != std::string::npos);
+}
+
 TEST_CASE("members that ask for different formats all fail, and are told both") {
   Fleet fleet;
   fleet.put_all();

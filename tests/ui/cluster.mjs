@@ -83,13 +83,14 @@ export class Cluster {
     return this.call("PUT", `/v1/groups/${name}`, {size});
   }
 
-  // The same tensor of i32 on every worker.
-  async putTensor(name, elements, ids = [...this.workers.keys()]) {
+  // The same tensor on every worker. Elements: Int32Array or Float32Array.
+  async putTensor(name, elements, ids = [...this.workers.keys()], Elements = Int32Array) {
+    const dtype = Elements === Float32Array ? "f32" : "i32";
     for (const id of ids)
       await fetch(`${this.workers.get(id).url}/v1/tensors/${name}`, {
         method: "PUT",
-        body: Buffer.from(new Int32Array(elements).fill(1).buffer),
-        headers: {"Content-Type": "application/octet-stream", "Tensor-Dtype": "i32", "Tensor-Shape": String(elements)},
+        body: Buffer.from(new Elements(elements).fill(1).buffer),
+        headers: {"Content-Type": "application/octet-stream", "Tensor-Dtype": dtype, "Tensor-Shape": String(elements)},
       });
   }
   allReduce(group, tensor, more = {}) {

@@ -161,6 +161,16 @@ test("the demo runs, and what it did is shown", async () => {
   await close(page);
 });
 
+test("a compressed collective shows its ratio, and is launched again as it was", async () => {
+  await cluster.putTensor("packed", 25200, undefined, Float32Array);
+  const done = await cluster.allReduce("train", "packed", {compression: "int8", error_feedback: true});
+  const page = await openPage(browser, cluster.url);
+  await page.locator(`#collectives tbody tr[data-key="${done.id}"]`).click();
+  await page.locator("#collective .facts").getByText("3.94 : 1").waitFor();
+  assert.match(await page.locator("#collective .curl").innerText(), /"compression":"int8","error_feedback":true/);
+  await close(page);
+});
+
 test("what every rank really did is drawn, as its flight recorder has it", async () => {
   await cluster.putTensor("traced", 1 << 20);
   const done = await cluster.allReduce("train", "traced", {algorithm: "ring"});

@@ -34,6 +34,7 @@ Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, std::string_vie
   assign(call.shape, options.algorithm_shape.empty() ? choice.shape : options.algorithm_shape);
   assign(call.by_position, choice.by_position);
   call.compression = options.compression;
+  call.error_feedback = options.error_feedback;
   assign(call.counts, options.counts);
   assign(call.receive_counts, options.receive_counts);
   call.timeout = options.timeout;

@@ -24,7 +24,7 @@ class Member;
 class PendingCall;
 }  // namespace embedded
 
-// Every member passes the same, but for the timeout, and for the counts of all_to_all.
+// Every member passes the same, but for the timeout, the error feedback, and for the counts of all_to_all.
 struct CollectiveOptions {
   ReduceOp reduce = ReduceOp::sum;             // of all_reduce, reduce and reduce_scatter
   std::uint32_t root = 0;                      // of reduce, broadcast, gather and scatter
@@ -32,9 +32,12 @@ struct CollectiveOptions {
   std::optional<std::uint32_t> arity;          // of an algorithm that was named and takes one
   std::vector<std::uint32_t> algorithm_shape;  // likewise
   std::optional<WireFormat> compression;       // sends codes: docs/reference/compressed_collectives.md
-  std::vector<std::uint64_t> counts;           // elements per block, where blocks are not as equal as can be
-  std::vector<std::uint64_t> receive_counts;   // of all_to_all with counts: elements from each rank
-  std::chrono::milliseconds timeout{30000};    // from when the call begins, which is when those before it have ended
+  // With compression of one tensor, a name: what the codes lack of the contribution is kept under it, a float for each
+  // element while the group's epoch lasts, and is added to the next contribution of that name and size.
+  std::string error_feedback;
+  std::vector<std::uint64_t> counts;          // elements per block, where blocks are not as equal as can be
+  std::vector<std::uint64_t> receive_counts;  // of all_to_all with counts: elements from each rank
+  std::chrono::milliseconds timeout{30000};   // from when the call begins, which is when those before it have ended
 };
 
 // A receive from any source takes the message of its tag that has arrived first.

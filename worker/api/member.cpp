@@ -4,6 +4,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
+#include "collectives/plan/codes.hpp"
 #include "worker/api/errc.hpp"
 #include "worker/service/requests/problems.hpp"
 
@@ -42,6 +43,16 @@ std::vector<std::uint32_t> lost_ranks(service::Assignment const& assignment, ::c
 Status Member::check_timeout(std::chrono::milliseconds timeout) {
   if (timeout.count() > 0) return ok();
   return Error(WorkerErrc::bad_argument, "a timeout of " + std::to_string(timeout.count()) + " ms");
+}
+
+Status Member::check_feedback(Options const& options, bool is_list) {
+  if (options.error_feedback.empty()) return ok();
+  if (!options.compression)
+    return Error(WorkerErrc::bad_argument, "error_feedback '" + options.error_feedback + "' without a compression");
+  if (is_list)
+    return Error(WorkerErrc::bad_argument,
+                 "error_feedback '" + options.error_feedback + "' is for one tensor, not for a list of tensors");
+  return ok();
 }
 
 Member::Member(Machinery machinery, service::Assignment const& assignment)
@@ -150,6 +161,7 @@ Result<std::chrono::milliseconds> Member::meet(Options const& options) {
 
 Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options) {
   if (auto status = check_timeout(options.timeout); status.has_error()) return status;
+  if (auto status = check_feedback(options, false); status.has_error()) return status;
   auto const buffers = checked_.of(op, input, output, in_place, options);
   if (buffers.has_error()) return buffers.error();
   if (options.algorithm != "auto")
@@ -169,12 +181,18 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
   finished_.algorithm = call.algorithm->name;
   finished_.bytes = op == Op::barrier ? 0 : buffers->elements * element_bytes(buffers->dtype);
   finished_.dtype = buffers->dtype;
+  finished_.compression = options.compression;
+  if (options.compression && result.status.has_value())
+    finished_.wire_bytes =
+        plan::wire_bytes_of(*options.compression, op, place_.size,
+                            {call.counts.empty() ? buffers->elements : 0, call.counts, call.receive_counts});
   count(finished_, result);
   return finish(std::move(result));
 }
 
 Status Member::run(Op op, std::span<TensorView const> tensors, Options const& options) {
   if (auto status = check_timeout(options.timeout); status.has_error()) return status;
+  if (auto status = check_feedback(options, true); status.has_error()) return status;
   if (is_rooted(op) && options.root >= place_.size)
     return Error(WorkerErrc::bad_argument,
                  "root " + std::to_string(options.root) + " in a group of " + std::to_string(place_.size));
@@ -208,6 +226,9 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
     run.algorithm = call.algorithm->name;
     run.bytes += elements * element_bytes(dtype);
     run.dtype = dtype;
+    run.compression = options.compression;
+    if (options.compression)
+      run.wire_bytes += plan::wire_bytes_of(*options.compression, op, place_.size, {elements, {}, {}});
     return call;
   });
   if (run.algorithm.empty()) run.algorithm = "none";

@@ -104,6 +104,7 @@ class Member {
   // More is never meant, and would not fit into a point of time.
   static constexpr std::chrono::milliseconds timeout_max = std::chrono::hours(24 * 365);
   [[nodiscard]] static Status check_timeout(std::chrono::milliseconds timeout);
+  [[nodiscard]] static Status check_feedback(Options const& options, bool is_list);
 
   // When it is their turn.
   [[nodiscard]] Status run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options);

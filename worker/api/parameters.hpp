@@ -61,7 +61,7 @@ struct PushOptions {
 // Gradients in fewer bytes: what is lost is added to the next gradient of the same handle.
 // docs/reference/gradient_compression.md
 struct GradientCompression {
-  enum class Kind : std::uint8_t { f16, bf16, top_k, two_bit };
+  enum class Kind : std::uint8_t { f16, bf16, top_k, two_bit, int8 };
   Kind kind = Kind::f16;
   double fraction = 0.01;  // top_k: of the elements that are sent, in (0, 1]
   float threshold = 0.5F;  // two_bit: the one magnitude that is sent

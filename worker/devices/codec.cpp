@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "collectives/core/assert.hpp"
 #include "worker/devices/fold.hpp"
@@ -59,7 +61,44 @@ std::uint64_t direct_blocks(std::uint64_t elements) {
   return elements < block_bytes ? 0 : (elements - unused_codes) / block_codes;
 }
 
+// Without a call of std::isfinite, so that loops over it are vectorized.
+bool is_finite(float x) { return std::abs(x) <= std::numeric_limits<float>::max(); }
+
+// Largest magnitude that is sent of a finite number.
+float largest_sent(Dtype carrier) {
+  constexpr float largest_bf16 = 3.38953139e38F;
+  if (carrier == Dtype::f16) return 65504.0F;
+  return carrier == Dtype::bf16 ? largest_bf16 : std::numeric_limits<float>::max();
+}
+
 }  // namespace
+
+void Codec::encode(std::span<std::byte> codes, std::span<std::byte const> elements, std::span<float const> residual,
+                   std::span<float> lost) const {
+  auto const width = element_bytes(dtype_);
+  auto const count = elements.size() / width;
+  CHORUS_ASSERT(lost.size() == count && (residual.empty() || residual.size() == count), "a float per element");
+  Codec const of_floats(format_, Dtype::f32);
+  auto const limit = largest_sent(carrier_);
+  Floats sums, sent;
+  for (std::uint64_t done = 0; done < count; done += elements_at_once) {
+    auto const some = std::min(count - done, elements_at_once);
+    to_floats(sums.bytes(), elements.data() + done * width, some, dtype_);
+    if (!residual.empty())
+      for (std::uint64_t i = 0; i < some; ++i) sums.values[i] += residual[done + i];
+    for (std::uint64_t i = 0; i < some; ++i) {
+      auto const sum = sums.values[i];
+      auto const limited = sum > limit ? limit : sum < -limit ? -limit : sum;
+      sent.values[i] = is_finite(sum) ? limited : sum;
+    }
+    std::span const floats(sent.bytes(), some * sizeof(float));
+    auto const here = codes.subspan(bytes(done), bytes(some));
+    of_floats.encode(here, floats);
+    of_floats.decode(floats, here);
+    for (std::uint64_t i = 0; i < some; ++i)
+      lost[done + i] = is_finite(sums.values[i]) ? sums.values[i] - sent.values[i] : 0.0F;
+  }
+}
 
 void Codec::encode(std::span<std::byte> codes, std::span<std::byte const> elements) const {
   auto const width = element_bytes(dtype_);

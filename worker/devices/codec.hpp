@@ -25,6 +25,12 @@ class Codec {
   // codes.size() is bytes() of the elements. No overlap. Any bytes decode to something; a NaN or an infinity becomes
   // NaN in blocks, and keeps its kind in f16 and bf16.
   void encode(std::span<std::byte> codes, std::span<std::byte const> elements) const;
+  // Error feedback: encodes elements + residual, computed in f32, and writes what the codes lack of these sums to
+  // `lost`. Both have a float per element; `lost` may be the same memory as `residual`, which may be empty instead: all
+  // 0. A sum beyond the range of f16 or bf16 is sent as the largest number, and the rest is lost; one that is not
+  // finite is sent as it is and leaves 0.
+  void encode(std::span<std::byte> codes, std::span<std::byte const> elements, std::span<float const> residual,
+              std::span<float> lost) const;
   void decode(std::span<std::byte> elements, std::span<std::byte const> codes) const;
 
  private:

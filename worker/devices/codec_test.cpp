@@ -191,6 +191,43 @@ TEST_CASE("f64, f16 and bf16 are encoded as if they were f32") {
     }
 }
 
+TEST_CASE("codes and what they lack are the number, exactly; what is lost is sent with the next one") {
+  for (auto const format : all_wire_formats) {
+    auto const codec = codec_of(format);
+    std::vector<float> values, residual, lost(3 * 2016 + 100);
+    for (std::size_t i = 0; i < lost.size(); ++i) values.push_back(pseudo_random(i));
+    Bytes codes(codec.bytes(values.size()));
+    codec.encode(codes, view_of(values), residual, lost);
+    std::vector<float> sent(values.size()), sums(values.size());
+    codec.decode(std::as_writable_bytes(std::span(sent)), codes);
+    CHECK(sent == there_and_back(codec, values));
+    int wrong = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      wrong += sent[i] + lost[i] == values[i] ? 0 : 1;
+      sums[i] = values[i] + lost[i];
+    }
+    CHECK(wrong == 0);
+    residual = lost;
+    codec.encode(codes, view_of(values), residual, residual);  // in place
+    codec.decode(std::as_writable_bytes(std::span(sent)), codes);
+    CHECK(sent == there_and_back(codec, sums));
+  }
+}
+
+TEST_CASE("with error feedback a number beyond the range is sent in several parts, and NaN leaves nothing") {
+  std::vector<float> const values{100000, std::numeric_limits<float>::quiet_NaN(), -3};
+  std::vector<float> lost(3), sent(3);
+  auto const codec = codec_of(WireFormat::f16);
+  Bytes codes(codec.bytes(3));
+  codec.encode(codes, view_of(values), {}, lost);
+  codec.decode(std::as_writable_bytes(std::span(sent)), codes);
+  CHECK(sent[0] == 65504);
+  CHECK(lost[0] == 34496);
+  CHECK(std::isnan(sent[1]));
+  CHECK(lost[1] == 0);
+  CHECK(lost[2] == 0);
+}
+
 TEST_CASE("integers have no format, and f16 and bf16 none that is as wide") {
   for (auto const format : all_wire_formats)
     for (auto const dtype : all_dtypes) {

@@ -37,8 +37,8 @@ metrics::GpuState scraped(devices::GpuUnit const& gpu) {
   return shown;
 }
 
-metrics::MemoryState scraped(tensors::PoolUse const& use) {
-  return {use.kept_bytes, use.private_bytes, use.lacks, use.idle_bytes, use.needed_bytes};
+metrics::MemoryState scraped(tensors::PoolUse const& use, tensors::Residuals const& residuals) {
+  return {use.kept_bytes, use.private_bytes, use.lacks, use.idle_bytes, use.needed_bytes, residuals.bytes()};
 }
 
 }  // namespace chorus::service

@@ -355,7 +355,7 @@ std::string Worker::metrics_text() {
   scrape.tensors = store_.count();
   scrape.tensor_bytes = store_.host_bytes();
   scrape.tensor_limit_bytes = options_.memory_limit_bytes;
-  scrape.memory = scraped(pool_.use());
+  scrape.memory = scraped(pool_.use(), store_.residuals());
   scrape.state = {!unready(),
                   draining_,
                   server_.open_connections(),

@@ -94,15 +94,18 @@ std::uint64_t Store::replace(NewVersion& version) {
 
 Status Store::erase(std::string_view name, std::optional<std::uint64_t> expected) {
   Slot erased;  // freed after the lock is released
-  std::scoped_lock lock(mutex_);
-  auto const found = slots_.find(name);
-  if (found == slots_.end()) return unknown(name);
-  if (found->second.exclusive) return busy(name, being_written);
-  if (expected)
-    if (auto const fits = check_version(name, *expected, found->second.tensor.version); !fits) return fits.error();
-  remember_version(found->first, found->second.tensor.version);
-  erased = std::move(found->second);
-  slots_.erase(found);
+  {
+    std::scoped_lock lock(mutex_);
+    auto const found = slots_.find(name);
+    if (found == slots_.end()) return unknown(name);
+    if (found->second.exclusive) return busy(name, being_written);
+    if (expected)
+      if (auto const fits = check_version(name, *expected, found->second.tensor.version); !fits) return fits.error();
+    remember_version(found->first, found->second.tensor.version);
+    erased = std::move(found->second);
+    slots_.erase(found);
+  }
+  residuals_.drop_tensor(name);
   return ok();
 }
 

@@ -15,6 +15,7 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/result.hpp"
 #include "worker/tensors/memory.hpp"
+#include "worker/tensors/residuals.hpp"
 
 namespace chorus::tensors {
 
@@ -98,6 +99,9 @@ class Store {
   [[nodiscard]] std::size_t count() const;
   [[nodiscard]] std::uint64_t host_bytes() const;  // of tensors in host memory
 
+  // Residuals of the tensors; erase() drops those of its tensor.
+  [[nodiscard]] Residuals& residuals() { return residuals_; }
+
  private:
   struct Slot {
     Tensor tensor;
@@ -111,6 +115,7 @@ class Store {
 
   void release(std::string const& name, std::uint64_t version);  // called by Exclusive
 
+  Residuals residuals_;
   mutable std::mutex mutex_;
   std::map<std::string, Slot, std::less<>> slots_;
   std::map<std::string, std::uint64_t, std::less<>> last_version_;  // of erased names; bounded

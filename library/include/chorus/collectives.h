@@ -86,6 +86,10 @@ typedef struct chorus_collective_options {
   // bf16, f16, int8, fp8_e4m3: sends codes of the elements, which lose precision; of all_reduce, reduce,
   // reduce_scatter, all_gather, broadcast of floats. NULL: none. The same on all members.
   char const* compression;
+  // With compression of one tensor, a name: what the codes lack of this member's contribution is kept under it, a float
+  // for each element while the group's epoch lasts, and is added to the next contribution of that name and size.
+  // Members may differ. NULL: nothing is kept.
+  char const* error_feedback;
 } chorus_collective_options_t;
 
 // Reduces the tensors of all members, element by element, to every member. `input` and `output` have the same size and

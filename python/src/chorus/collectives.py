@@ -41,6 +41,7 @@ class Collectives(Caller):
         on_failure: str | None = None,
         reproducible: bool | None = None,
         compression: str | None = None,
+        error_feedback: bool | None = None,
         schedule: Mapping[str, int] | None = None,
         validate_only: bool = False,
         wait: bool = True,
@@ -104,6 +105,7 @@ class Collectives(Caller):
             on_failure=on_failure,
             reproducible=reproducible,
             compression=compression,
+            error_feedback=error_feedback,
             schedule=schedule,
         )
         waits = wait and not validate_only

@@ -181,6 +181,8 @@ void add_run(CLI::App& root, Commands& commands) {
   command.add_option("--compression", request.compression, "send codes of this format, which lose precision")
       ->check(one_of(all_wire_formats))
       ->type_name("FORMAT");
+  command.add_flag("--error-feedback", request.error_feedback,
+                   "with --compression: add what the codes lack to the tensor's next collective");
   command.add_flag("--in-place", request.in_place, "write over the tensor while it runs: less memory, no way back");
   add_bytes(command, "--segment-bytes", request.schedule.segment_bytes, "the pipelining unit, 4K to 64M")
       ->default_str("as the group has it");

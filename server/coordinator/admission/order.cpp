@@ -183,6 +183,8 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (auto problem = check_local_algorithm(request)) return std::move(*problem);
   auto const compression = check_compression(request.compression, request.op, *reduce, request.algorithm);
   if (compression.has_error()) return compression.error();
+  if (request.error_feedback && !compression.value())
+    return invalid_field("/error_feedback", "is for collectives with compression");
   auto wish = check_wish({request.op, request.algorithm, request.root, request.arity, request.algorithm_shape,
                           request.reproducible, compression.value()});
   if (wish.has_error()) return wish.error();

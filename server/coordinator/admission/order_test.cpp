@@ -185,6 +185,7 @@ TEST_CASE("a compressed launch that no format, operation, reduction or algorithm
   CHECK(refused([](R& r) { r.compression = "int8", r.op = "gather"; }) == expected);
   CHECK(refused([](R& r) { r.compression = "int8", r.reduce = "max"; }) == expected);
   CHECK(refused([](R& r) { r.compression = "int8", r.algorithm = "ring"; }) == expected);
+  CHECK(refused([](R& r) { r.error_feedback = true; }) == Expected{ProblemCode::invalid_field, "/error_feedback"});
   auto request = good();
   request.compression = "int8";
   CHECK(check_order(request).value().compression == WireFormat::int8);

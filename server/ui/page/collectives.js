@@ -64,12 +64,19 @@ function updateRow(line, one, selected) {
   line.dataset.tip = `${one.id}\n${one.created_at}\n${one.bytes.toLocaleString("en")} bytes per rank\n${one.seconds} s`;
 }
 
+// A format's name, or what has one.
+function formatOf(compression) {
+  return compression?.format ?? compression;
+}
+
 function curlOf(one) {
   const request = {
     group: one.request.group,
     op: one.request.op,
     ...(one.request.tensor && {tensor: one.request.tensor}),
     algorithm: one.request.algorithm,
+    ...(one.request.compression && {compression: one.request.compression}),
+    ...(one.request.error_feedback && {error_feedback: true}),
   };
   return `curl -X POST '${location.origin}/v1/collectives?wait=30s' -d '${JSON.stringify(request)}'`;
 }
@@ -142,6 +149,13 @@ function factsOf(one) {
       bytes(one.bytes),
       `${one.bytes.toLocaleString("en")} bytes, ${one.dtype} [${one.shape.join(", ")}]`,
     ),
+    one.wire_bytes > 0 &&
+      fact(
+        "Compressed",
+        `${one.compression_ratio.toFixed(2)} : 1`,
+        `${formatOf(one.request.compression)}: ${one.wire_bytes.toLocaleString("en")} bytes of codes` +
+          (one.request.error_feedback ? ", with error feedback" : ""),
+      ),
     digests.size > 0 &&
       one.request.op === "all_reduce" &&
       fact("Result", digests.size === 1 ? `✓ same on all ranks` : "✕ differs", [...digests].join("\n")),

@@ -25,9 +25,10 @@ std::uint64_t Carried::bytes(std::uint64_t buffer_bytes) const {
   return std::visit([=](auto const& form) { return form.bytes(buffer_bytes); }, form_);
 }
 
-Status Carried::before(std::span<std::byte> to, std::span<std::byte const> from, devices::GpuUnit* gpu) const {
+Status Carried::before(std::span<std::byte> to, std::span<std::byte const> from, devices::GpuUnit* gpu,
+                       Feedback feedback) const {
   if (auto const* const average = this->average()) return average->widen(to, from, gpu);
-  return std::get<Compressed>(form_).encode(to, from, gpu);
+  return std::get<Compressed>(form_).encode(to, from, gpu, feedback);
 }
 
 Status Carried::after(std::span<std::byte> to, std::span<std::byte> from, devices::GpuUnit* gpu) const {

@@ -34,8 +34,9 @@ class Carried {
   }
 
   // Convert buffers of tensors to those of the run before it, and back after it, which destroys what the run left.
-  // `gpu`: where the tensors lie. Errors: GpuErrc.
-  [[nodiscard]] Status before(std::span<std::byte> to, std::span<std::byte const> from, devices::GpuUnit* gpu) const;
+  // `gpu`: where the tensors lie. `feedback`: of compressed calls. Errors: GpuErrc.
+  [[nodiscard]] Status before(std::span<std::byte> to, std::span<std::byte const> from, devices::GpuUnit* gpu,
+                              Feedback feedback = {}) const;
   [[nodiscard]] Status after(std::span<std::byte> to, std::span<std::byte> from, devices::GpuUnit* gpu) const;
 
  private:

@@ -64,20 +64,34 @@ std::uint64_t Compressed::bytes(std::uint64_t buffer_bytes) const {
   return all;
 }
 
-Status Compressed::encode(std::span<std::byte> codes, std::span<std::byte const> elements,
-                          devices::GpuUnit* gpu) const {
+Status Compressed::encode(std::span<std::byte> codes, std::span<std::byte const> elements, devices::GpuUnit* gpu,
+                          Feedback feedback) const {
+  std::vector<std::byte> here;
   if (gpu != nullptr && !elements.empty()) {
-    auto const there = gpu->acquire(codes.size());
-    if (!there) return there.error();
-    auto* const codes_there = (*there)->bytes().data();
-    if (auto const encoded = gpu->code(orders(false, codes_there, elements.data(), elements.size())); !encoded)
-      return encoded;
-    return gpu->download(codes, codes_there);
+    if (feedback.lost.empty()) return encode_there(codes, elements, *gpu);
+    here.resize(elements.size());
+    if (auto const downloaded = gpu->download(here, elements.data()); !downloaded) return downloaded;
+    elements = here;
   }
   for_each_part(elements.size(), [&](auto at, auto bytes, auto codes_at, auto codes_bytes) {
-    codec_.encode(codes.subspan(codes_at, codes_bytes), elements.subspan(at, bytes));
+    auto const to = codes.subspan(codes_at, codes_bytes);
+    auto const from = elements.subspan(at, bytes);
+    if (feedback.lost.empty()) return codec_.encode(to, from);
+    auto const first = at / element_bytes_, count = bytes / element_bytes_;
+    auto const residual = feedback.residual.empty() ? feedback.residual : feedback.residual.subspan(first, count);
+    codec_.encode(to, from, residual, feedback.lost.subspan(first, count));
   });
   return ok();
+}
+
+Status Compressed::encode_there(std::span<std::byte> codes, std::span<std::byte const> elements,
+                                devices::GpuUnit& gpu) const {
+  auto const there = gpu.acquire(codes.size());
+  if (!there) return there.error();
+  auto* const codes_there = (*there)->bytes().data();
+  if (auto const encoded = gpu.code(orders(false, codes_there, elements.data(), elements.size())); !encoded)
+    return encoded;
+  return gpu.download(codes, codes_there);
 }
 
 Status Compressed::decode(std::span<std::byte> elements, std::span<std::byte const> codes,

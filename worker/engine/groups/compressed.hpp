@@ -30,6 +30,13 @@ namespace chorus::engine {
 [[nodiscard]] Status check_compression(WireFormat format, ReduceOp reduce, Dtype dtype,
                                        plan::Algorithm const& algorithm, plan::Spec const& spec);
 
+// Error feedback of one call: what earlier calls have not sent of this rank's contribution, and what this one does not
+// send. See devices::Codec::encode. With an empty `lost` there is none.
+struct Feedback {
+  std::span<float const> residual;
+  std::span<float> lost;
+};
+
 // A value. Any thread.
 class Compressed {
  public:
@@ -42,10 +49,10 @@ class Compressed {
   // Size of the codes of a buffer: of a whole vector, or of one rank's block.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t buffer_bytes) const;
 
-  // The elements lie in memory of `gpu`, which converts them, or of the host if null; codes always in that of the host.
-  // Errors: GpuErrc.
-  [[nodiscard]] Status encode(std::span<std::byte> codes, std::span<std::byte const> elements,
-                              devices::GpuUnit* gpu) const;
+  // The elements lie in memory of `gpu`, or of the host if null; codes and residuals always in that of the host. The GPU
+  // converts, except with feedback. Errors: GpuErrc.
+  [[nodiscard]] Status encode(std::span<std::byte> codes, std::span<std::byte const> elements, devices::GpuUnit* gpu,
+                              Feedback feedback = {}) const;
   [[nodiscard]] Status decode(std::span<std::byte> elements, std::span<std::byte const> codes,
                               devices::GpuUnit* gpu) const;
 
@@ -53,6 +60,8 @@ class Compressed {
   // Calls use(bytes before, bytes, codes before, codes) for each part of a buffer that is encoded by itself.
   template <class Use>
   void for_each_part(std::uint64_t buffer_bytes, Use use) const;
+  [[nodiscard]] Status encode_there(std::span<std::byte> codes, std::span<std::byte const> elements,
+                                    devices::GpuUnit& gpu) const;
   // Conversions of all parts in memory of a GPU.
   [[nodiscard]] std::vector<devices::CodeOrder> orders(bool decodes, std::byte* to, std::byte const* from,
                                                        std::uint64_t buffer_bytes) const;

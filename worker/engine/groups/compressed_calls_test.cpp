@@ -216,6 +216,86 @@ TEST_CASE("everybody gets all blocks, in place, with uneven counts") {
   }
 }
 
+namespace {
+
+// Sums of the results of `calls` calls with error feedback at rank 0, of members with vector_of().
+std::vector<double> sums_of(Op op, plan::Algorithm const& algorithm, int calls, bool shares_memory) {
+  std::vector<double> sums;
+  auto const story = [&](Group& group, plan::Rank rank, memory::Arena*) {
+    auto const input = vector_of<float>(rank, 1000);
+    std::vector<float> output(op == Op::all_gather ? 3000 : 1000);
+    auto options = as(WireFormat::int8, algorithm);
+    if (rank != 1) options.error_feedback = "x";  // members may differ
+    std::vector<double> own(output.size());
+    for (int call = 0; call < calls; ++call) {
+      auto const done = group.run(op, std::as_bytes(std::span(input)), std::as_writable_bytes(std::span(output)),
+                                  Dtype::f32, ReduceOp::sum, output.size(), options);
+      if (done.status.has_error()) return 1;
+      for (std::size_t i = 0; i < own.size(); ++i) own[i] += output[i];
+    }
+    if (rank == 0) sums = own;
+    return 0;
+  };
+  CHECK(of_all_members(shares_memory, story) == 0);
+  return sums;
+}
+
+}  // namespace
+
+// The bounds of docs/reference/compressed_collectives.md, with the roundings of the sums with the residual.
+TEST_CASE("with error feedback the results of many calls add up to the sum, over links and in shared memory") {
+  constexpr int calls = 200;
+  constexpr double c = (1 + 0x1p-20) / 254, m = 3, a = c * m / (1 - c), rounding = 0x1p-23 * (m + a);
+  for (bool const shares_memory : {false, true}) {
+    CAPTURE(shares_memory);
+    auto const gathered = sums_of(Op::all_gather, algorithms::direct, calls, shares_memory);
+    REQUIRE(gathered.size() == 3000);
+    int wrong = 0, far = 0;
+    for (std::size_t i = 0; i < gathered.size(); ++i) {
+      auto const rank = static_cast<plan::Rank>(i / 1000);
+      double const exact = calls * double{static_cast<float>((rank + 1) * wave(i % 1000))};
+      bool const is_near_enough = std::abs(gathered[i] - exact) <= a + calls * rounding;
+      (rank == 1 ? far : wrong) += is_near_enough ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+    CHECK(far > 900);  // without it the same error comes again with every call
+    auto const reduced = sums_of(Op::all_reduce, algorithms::allpairs, calls, shares_memory);
+    REQUIRE(reduced.size() == 1000);
+    // Member 1 has none: its error, at most 2 c, is that of every call.
+    double const of_a_sum = c * (6 + 3 * a) + 2 * c + 3 * 0x1p-23 * (6 + 3 * a);
+    for (std::size_t i = 0; i < reduced.size(); ++i)
+      wrong += std::abs(reduced[i] - calls * 6 * wave(i)) <= 2 * a + calls * (of_a_sum + rounding) ? 0 : 1;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a call that fails leaves the residual as it was, and one of another size begins anew") {
+  CHECK(of_all_members(false, [](Group& group, plan::Rank rank, memory::Arena*) {
+          auto options = as(WireFormat::int8, algorithms::direct);
+          options.error_feedback = "x";
+          std::vector<float> input{127, 0.25F}, output(6);
+          auto const gather = [&](std::uint64_t elements) {
+            return group.run(Op::all_gather, std::as_bytes(std::span(input)), std::as_writable_bytes(std::span(output)),
+                             Dtype::f32, ReduceOp::sum, elements, options);
+          };
+          bool right = gather(6).status.has_value() && output[rank * 2 + 1] == 0;
+          auto wrong = options;
+          wrong.compression = WireFormat::int8;
+          std::vector<std::int32_t> integers(2);
+          auto const bytes = std::as_writable_bytes(std::span(integers));
+          right = right && group.all_reduce(bytes, bytes, Dtype::i32, ReduceOp::sum, wrong).status.has_error();
+          right = right && gather(6).status.has_value() && output[rank * 2 + 1] == 0;  // 0.5, ties to even
+          right = right && gather(6).status.has_value() && output[rank * 2 + 1] == 1;  // 0.75
+          input = {127};
+          output.resize(3);
+          right = right && gather(3).status.has_value() && output[rank] == 127;
+          input = {127, 0.25F};
+          output.resize(6);
+          right = right && gather(6).status.has_value() && output[rank * 2 + 1] == 0;
+          return right ? 0 : 1;
+        }) == 0);
+}
+
 TEST_CASE("lists of tensors are summed, over links and in shared memory") {
   for (bool const shares_memory : {false, true}) {
     CAPTURE(shares_memory);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,6 +28,7 @@
 namespace chorus {
 
 namespace engine {
+struct Feedback;
 class MessageGroup;
 class SharedCall;
 class SharedGroup;
@@ -45,6 +47,9 @@ struct CallOptions {
   // Sends codes of the elements: all_reduce, reduce, reduce_scatter, all_gather and broadcast of floats. Loses
   // precision: docs/reference/compressed_collectives.md. The same on all members.
   std::optional<WireFormat> compression;
+  // With compression: name under which this member keeps what the codes lack of its contribution, which it adds to that
+  // of the next call with the name and as many elements. Members may differ. Empty: nothing is kept.
+  std::string error_feedback;
   // Hash of what members must agree on besides this, such as the pieces of the vector (fusion_digest); 0: nothing. If
   // it differs, all members fail with plan_mismatch.
   std::uint64_t agreement = 0;
@@ -137,6 +142,7 @@ class Group {
                                                std::span<std::byte const> input, std::span<std::byte> output);
   [[nodiscard]] engine::RunResult run_carried(Prepared& prepared, Request const& request,
                                               std::span<std::byte const> input, std::span<std::byte> output);
+  [[nodiscard]] engine::Feedback feedback_of(std::string const& name, std::uint64_t elements);
   [[nodiscard]] engine::RunResult run_carried_in_pieces(Prepared& prepared, Request const& request,
                                                         std::span<std::byte const> input,
                                                         std::span<std::span<std::byte> const> pieces);
@@ -174,8 +180,10 @@ class Group {
   std::atomic<std::uint64_t> running_{0};
 
   GroupMemory const memory_;
-  engine::SpareMemory carried_input_, carried_output_;  // for calls whose data travels in another dtype
-  engine::SpareMemory packed_;                          // for compressed calls in pieces
+  engine::SpareMemory carried_input_, carried_output_;                // for calls whose data travels in another dtype
+  engine::SpareMemory packed_;                                        // for compressed calls in pieces
+  std::map<std::string, std::vector<float>, std::less<>> residuals_;  // of calls with error feedback, by name
+  std::vector<float> lost_;                                           // by the present call
   std::shared_ptr<engine::MessageGroup> const messages_;
   engine::Interruption messages_over_;
   std::atomic<bool> has_messages_{false};

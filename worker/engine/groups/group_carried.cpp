@@ -11,6 +11,14 @@ constexpr std::uint64_t gpu_alignment = 256;
 
 }  // namespace
 
+// The residual of another number of elements is not used, and replaced if the call succeeds.
+engine::Feedback Group::feedback_of(std::string const& name, std::uint64_t elements) {
+  lost_.resize(elements);
+  auto const found = residuals_.find(name);
+  bool const fits = found != residuals_.end() && found->second.size() == elements;
+  return {fits ? std::span<float const>(found->second) : std::span<float const>(), lost_};
+}
+
 engine::RunResult Group::run_carried(Prepared& prepared, Request const& request, std::span<std::byte const> input,
                                      std::span<std::byte> output) {
   auto const& carried = *prepared.carried;
@@ -31,9 +39,14 @@ engine::RunResult Group::run_carried(Prepared& prepared, Request const& request,
     in = is_one_buffer ? all.first(input_bytes) : carried_input_.take(input_bytes);
   }
   auto const out = all.first(output_bytes);
-  if (auto const widened = carried.before(in, input, gpu); widened.has_error()) return failed(widened.error());
+  auto const& name = request.options.error_feedback;
+  bool const keeps = !name.empty() && !input.empty();
+  auto const feedback = keeps ? feedback_of(name, input.size() / element_bytes(prepared.dtype)) : engine::Feedback();
+  if (auto const widened = carried.before(in, input, gpu, feedback); widened.has_error())
+    return failed(widened.error());
   auto result = run_as_it_is(prepared, request, in, out);
   if (result.status.has_value()) result.status = carried.after(output, out, gpu);
+  if (result.status.has_value() && keeps) residuals_[name].swap(lost_);
   return result;
 }
 

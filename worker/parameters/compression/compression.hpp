@@ -15,9 +15,9 @@
 
 namespace chorus::parameters {
 
-enum class Compression : std::uint8_t { f16, bf16, top_k, two_bit };
+enum class Compression : std::uint8_t { f16, bf16, top_k, two_bit, int8 };
 inline constexpr std::array all_compressions{Compression::f16, Compression::bf16, Compression::top_k,
-                                             Compression::two_bit};
+                                             Compression::two_bit, Compression::int8};
 
 [[nodiscard]] std::string_view name(Compression compression);  // "top_k"
 [[nodiscard]] std::optional<Compression> parse_compression(std::string_view text);
@@ -45,7 +45,7 @@ class GradientEncoder {
 
  private:
   GradientEncoder(CompressionSettings settings, std::uint64_t elements);
-  void encode_halves(std::span<float const> gradient, std::span<float> residual);
+  void encode_floats(std::span<float const> gradient, std::span<float> residual);
   void encode_top_k(std::span<float const> gradient, std::span<float> residual);
   void encode_two_bit(std::span<float const> gradient, std::span<float> residual);
 
@@ -55,9 +55,9 @@ class GradientEncoder {
   std::vector<std::byte> encoded_;
 };
 
-// The server's decoder, without state. Writes every element of `gradient`; elements that were not sent are 0. Refuses
-// all bytes that encode does not write. Errors: length_mismatch, bad_header, bad_index (out of range, not ascending),
-// bad_code (also unused bits that are not 0); then `gradient` is undefined.
+// The server's decoder, without state. Writes every element of `gradient`; elements that were not sent are 0. Errors:
+// length_mismatch, bad_header, bad_index (out of range, not ascending), bad_code (also unused bits that are not 0),
+// bad_scale (of int8: negative or not finite); then `gradient` is undefined.
 [[nodiscard]] Status decode(Compression compression, std::span<std::byte const> encoded, std::span<float> gradient);
 
 // Returns the most bytes that decode accepts for so many elements: the limit of bodies.

@@ -7,6 +7,7 @@
 #include "worker/devices/reduce.hpp"
 #include "worker/parameters/compression/compression.hpp"
 #include "worker/parameters/compression/errc.hpp"
+#include "worker/parameters/compression/float_codes.hpp"
 #include "worker/parameters/compression/wire.hpp"
 
 namespace chorus::parameters {
@@ -112,6 +113,25 @@ Status decode_two_bit(std::span<std::byte const> encoded, std::span<float> gradi
   return ok();
 }
 
+Status decode_int8(std::span<std::byte const> encoded, std::span<float> gradient) {
+  auto const codec = float_codes(Compression::int8);
+  if (auto const wanted = codec.bytes(gradient.size()); encoded.size() != wanted)
+    return wrong_length("int8 of " + std::to_string(gradient.size()) + " elements", wanted, encoded.size());
+  for (std::size_t block = 0; block < encoded.size(); block += block_bytes) {
+    auto const scale = wire::load<float>(encoded.data() + block + block_codes);
+    if (!std::isfinite(scale) || std::signbit(scale))
+      return Error(CompressionErrc::bad_scale,
+                   "the scale of block " + std::to_string(block / block_bytes) + " is negative or not finite");
+  }
+  if (auto const used = gradient.size() % block_codes; used != 0) {
+    auto const unused = encoded.last(block_bytes).first(block_codes).subspan(used);
+    if (std::ranges::any_of(unused, [](std::byte code) { return code != std::byte{0}; }))
+      return Error(CompressionErrc::bad_code, "the codes after the last element are not 0");
+  }
+  codec.decode(std::as_writable_bytes(gradient), encoded);
+  return ok();
+}
+
 }  // namespace
 
 Status decode(Compression compression, std::span<std::byte const> encoded, std::span<float> gradient) {
@@ -124,6 +144,8 @@ Status decode(Compression compression, std::span<std::byte const> encoded, std::
       return decode_top_k(encoded, gradient);
     case Compression::two_bit:
       return decode_two_bit(encoded, gradient);
+    case Compression::int8:
+      return decode_int8(encoded, gradient);
   }
   return Error(CompressionErrc::bad_settings, "no such compression");
 }
@@ -137,6 +159,8 @@ std::uint64_t encoded_bytes_max(Compression compression, std::uint64_t elements)
       return wire::header_bytes + elements * (wire::index_bytes(elements) + sizeof(float));
     case Compression::two_bit:
       return wire::header_bytes + wire::code_bytes(elements);
+    case Compression::int8:
+      return float_codes(compression).bytes(elements);
   }
   return 0;
 }

@@ -5,15 +5,15 @@
 #include <limits>
 
 #include "collectives/core/assert.hpp"
-#include "worker/devices/fold.hpp"
 #include "worker/parameters/compression/compression.hpp"
 #include "worker/parameters/compression/errc.hpp"
+#include "worker/parameters/compression/float_codes.hpp"
 #include "worker/parameters/compression/wire.hpp"
 
 namespace chorus::parameters {
 namespace {
 
-constexpr std::array<std::string_view, all_compressions.size()> names{"f16", "bf16", "top_k", "two_bit"};
+constexpr std::array<std::string_view, all_compressions.size()> names{"f16", "bf16", "top_k", "two_bit", "int8"};
 
 constexpr std::size_t block_elements = 1024;
 
@@ -28,12 +28,6 @@ std::size_t find_nonfinite_sum(std::span<float const> a, std::span<float const> 
   std::size_t first = 0;
   while (is_finite(a[first] + b[first])) ++first;
   return first;
-}
-
-// Returns the largest finite number of the format: a greater one is sent as this number, and the rest later.
-float largest(Compression compression) {
-  constexpr float largest_bf16 = 3.38953139e38F;
-  return compression == Compression::f16 ? 65504.0F : largest_bf16;
 }
 
 // Returns the sort key: a NaN is the largest, so that it is sent and does not stay in the residual for ever.
@@ -75,7 +69,8 @@ Result<std::span<std::byte const>> GradientEncoder::encode(std::uint64_t first_e
   switch (settings_.compression) {
     case Compression::f16:
     case Compression::bf16:
-      encode_halves(gradient, residual);
+    case Compression::int8:
+      encode_floats(gradient, residual);
       break;
     case Compression::top_k:
       encode_top_k(gradient, residual);
@@ -90,29 +85,10 @@ Result<std::span<std::byte const>> GradientEncoder::encode(std::uint64_t first_e
   return std::span<std::byte const>(encoded_);
 }
 
-void GradientEncoder::encode_halves(std::span<float const> gradient, std::span<float> residual) {
-  auto const dtype = settings_.compression == Compression::f16 ? Dtype::f16 : Dtype::bf16;
-  auto const limit = largest(settings_.compression);
-  encoded_.resize(gradient.size() * element_bytes(dtype));
-  devices::Reducer const reducer(ReduceOp::sum, dtype);
-  // A block fits into the first-level cache.
-  std::array<float, block_elements> sums, sent;
-  auto* wide = reinterpret_cast<std::byte*>(sent.data());
-  std::byte const* wide_source = wide;
-  for (std::size_t at = 0; at < gradient.size(); at += block_elements) {
-    auto const count = std::min(block_elements, gradient.size() - at);
-    for (std::size_t i = 0; i < count; ++i) {
-      auto const sum = gradient[at + i] + residual[at + i];
-      auto const limited = sum > limit ? limit : sum < -limit ? -limit : sum;
-      sums[i] = sum;
-      sent[i] = is_finite(sum) ? limited : sum;
-    }
-    auto* narrow = encoded_.data() + at * element_bytes(dtype);
-    std::byte const* narrow_source = narrow;
-    reducer.run({&wide_source, 1, &narrow, 1, count, false}, {.wide_source = true});
-    reducer.run({&narrow_source, 1, &wide, 1, count, false}, {.wide_results = true});
-    for (std::size_t i = 0; i < count; ++i) residual[at + i] = is_finite(sums[i]) ? sums[i] - sent[i] : 0;
-  }
+void GradientEncoder::encode_floats(std::span<float const> gradient, std::span<float> residual) {
+  auto const codec = float_codes(settings_.compression);
+  encoded_.resize(codec.bytes(gradient.size()));
+  codec.encode(encoded_, std::as_bytes(gradient), residual, residual);
 }
 
 void GradientEncoder::encode_top_k(std::span<float const> gradient, std::span<float> residual) {

@@ -22,6 +22,8 @@ class CompressionCategory final : public std::error_category {
         return "bad index";
       case CompressionErrc::bad_code:
         return "bad code";
+      case CompressionErrc::bad_scale:
+        return "bad scale";
     }
     return "unknown compression error";
   }

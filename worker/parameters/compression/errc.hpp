@@ -5,7 +5,7 @@
 
 namespace chorus::parameters {
 
-enum class CompressionErrc { bad_settings = 1, nonfinite, length_mismatch, bad_header, bad_index, bad_code };
+enum class CompressionErrc { bad_settings = 1, nonfinite, length_mismatch, bad_header, bad_index, bad_code, bad_scale };
 
 [[nodiscard]] std::error_category const& compression_category();
 [[nodiscard]] inline std::error_code make_error_code(CompressionErrc e) {

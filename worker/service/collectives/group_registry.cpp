@@ -138,6 +138,7 @@ std::optional<Problem> GroupRegistry::accept(api::GroupAssignment const& message
   }
   entry.highest_epoch = epoch;
   if (entry.epoch != nullptr) go_on(*entry.epoch, message.group);
+  runner_.forget(name);
   entry.epoch.reset();
   std::erase(retired_, name);
   if (!*assignment) {

@@ -41,6 +41,7 @@ struct RunMemory {
   std::optional<engine::Carried> carried;
   bool comes_carried = false;                                     // the input adapter makes that form
   std::shared_ptr<tensors::Block> carried_input, carried_output;  // the same block if in place
+  std::shared_ptr<tensors::Residuals::Use> residual;              // with error feedback, if this rank contributes
   std::shared_ptr<InputAdapter> level;                            // set if the worker contributes several tensors
   std::vector<std::shared_ptr<tensors::Block const>> clients;     // blocks among these in clients' regions
   ResultPlace place;
@@ -65,6 +66,9 @@ struct RunMemory {
   [[nodiscard]] std::span<std::byte> converted() const {
     return carried_input ? carried_input->bytes() : overwritten->bytes();
   }
+  [[nodiscard]] engine::Feedback feedback() const {
+    return residual ? engine::Feedback{residual->residual(), residual->lost()} : engine::Feedback();
+  }
   [[nodiscard]] devices::GpuUnit* run_gpu() const { return carried ? carried->place(gpu) : gpu; }
   [[nodiscard]] std::uint64_t bytes() const {
     if (level) return level->elements() * element_bytes(dtype);
@@ -75,10 +79,12 @@ struct RunMemory {
     return std::make_shared<std::vector<std::shared_ptr<void const>>>(std::move(owners));
   }
   [[nodiscard]] HeldResult result() const {
-    if (!part.gets) return HeldResult::unchanged(unchanged_version);
-    if (level) return level->results();
-    if (overwritten) return HeldResult(overwritten);
-    return {place.tensor, dtype, place.shape, place.version, beside};
+    auto held = !part.gets    ? HeldResult::unchanged(unchanged_version)
+                : level       ? level->results()
+                : overwritten ? HeldResult(overwritten)
+                              : HeldResult(place.tensor, dtype, place.shape, place.version, beside);
+    held.keep_with(residual);
+    return held;
   }
 
   void note(std::shared_ptr<tensors::Block const> block) {

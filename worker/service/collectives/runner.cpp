@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/logging/log.hpp"
+#include "collectives/plan/codes.hpp"
 #include "collectives/plan/digest.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/engine/failure/errc.hpp"
@@ -138,9 +139,10 @@ awaitable<Status> Runner::prepare(RunMemory const& memory) {
 awaitable<Status> Runner::convert(RunMemory const& memory) {
   auto const input = memory.input();
   if (input.size() <= Helper::at_once_bytes && memory.gpu == nullptr)
-    co_return memory.carried->before(memory.converted(), input, nullptr);
-  auto const work = [owner = memory.owner(), carried = *memory.carried, to = memory.converted(), input,
-                     gpu = memory.gpu] { return carried.before(to, input, gpu); };
+    co_return memory.carried->before(memory.converted(), input, nullptr, memory.feedback());
+  auto const work = [owner = memory.owner(), residual = memory.residual, carried = *memory.carried,
+                     to = memory.converted(), input, gpu = memory.gpu,
+                     feedback = memory.feedback()] { return carried.before(to, input, gpu, feedback); };
   co_return co_await parts_.helper.compute(work);
 }
 
@@ -276,6 +278,9 @@ void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd& end)
   if (end.problem) run.kind = http::kind(end.problem->code).name;
   run.ranks = order.spec.ranks;
   run.bytes = memory.bytes();
+  run.compression = order.compression;
+  if (order.compression)
+    run.wire_bytes = plan::wire_bytes_of(*order.compression, order.spec.op, order.spec.ranks, order.sizes);
   run.seconds = end.seconds;
   run.steps = end.steps;
   run.wait_seconds = end.wait_seconds;

@@ -81,6 +81,8 @@ class Runner {
   boost::asio::awaitable<Result<std::uint64_t>> commit(HeldResult result);
 
   [[nodiscard]] tensors::Store const& store() const { return parts_.store; }
+  // An epoch of the group is over: what was kept for its next calls is dropped.
+  void forget(std::string const& group) { parts_.store.residuals().drop_group(group); }
 
  private:
   boost::asio::awaitable<http::Checked<RunMemory>> acquire(RunOrder const& order);

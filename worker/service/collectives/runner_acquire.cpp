@@ -54,6 +54,8 @@ std::optional<Problem> check_reduction(RunOrder const& order, Dtype dtype) {
                                                std::string(name(dtype)) + " is not supported by this build");
 }
 
+bool brings_several(RunOrder const& order) { return order.parts > 0 || order.fused; }
+
 // The damage of a block's region, if the block is in one.
 std::optional<Problem> damage_of(tensors::Block const& block) {
   auto const* region = block.region();
@@ -70,7 +72,11 @@ std::optional<engine::Carried> form_of(RunOrder const& order, Dtype dtype) {
 }
 
 std::optional<Problem> check_compression(RunOrder const& order, Dtype dtype) {
+  if (order.error_feedback && !order.compression)
+    return invalid_field("/error_feedback", "is for calls with compression");
   if (!order.compression) return std::nullopt;
+  if (order.error_feedback && brings_several(order))
+    return invalid_field("/error_feedback", "is for calls with one tensor of each worker");
   if (order.contributions > 0)
     return invalid_field("/compression", "does not go with avg over several tensors of a worker; sum does");
   auto const algorithm = algorithms::find(order.spec.algorithm);
@@ -79,8 +85,6 @@ std::optional<Problem> check_compression(RunOrder const& order, Dtype dtype) {
   if (!able) return invalid_field("/compression", able.error().detail);
   return std::nullopt;
 }
-
-bool brings_several(RunOrder const& order) { return order.parts > 0 || order.fused; }
 
 }  // namespace
 
@@ -132,6 +136,12 @@ awaitable<Status> Runner::carry(RunOrder const& order, RunMemory& memory) {
     if (!block) co_return block.error();
     memory.carried_input = std::move(*block);
   }
+  if (!order.error_feedback || !memory.part.brings) co_return ok();
+  auto block = co_await acquire_beside(nullptr, memory.input().size() / element_bytes(memory.dtype) * sizeof(float));
+  if (!block) co_return block.error();
+  auto residual = parts_.store.residuals().use(order.tensor, order.group, order.epoch, std::move(*block));
+  if (!residual) co_return residual.error();
+  memory.residual = std::move(*residual);
   co_return ok();
 }
 

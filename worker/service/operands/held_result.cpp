@@ -93,7 +93,13 @@ void HeldResult::add(HeldResult other) {
 
 awaitable<Result<std::uint64_t>> HeldResult::commit(Store& store, Helper& helper) && {
   CHORUS_ASSERT(!empty(), "a result is committed once");
-  auto held = std::exchange(held_, std::monostate());
+  auto const residual = std::exchange(residual_, nullptr);
+  auto version = co_await commit_held(std::exchange(held_, std::monostate()), store, helper);
+  if (version && residual) residual->keep();
+  co_return version;
+}
+
+awaitable<Result<std::uint64_t>> HeldResult::commit_held(Held held, Store& store, Helper& helper) {
   if (auto const* overwritten = std::get_if<std::shared_ptr<Store::Exclusive>>(&held))
     co_return (*overwritten)->release_changed();
   if (auto const* unchanged = std::get_if<Unchanged>(&held)) co_return unchanged->version;
@@ -104,6 +110,7 @@ void HeldResult::drop() {
   if (auto const* overwritten = std::get_if<std::shared_ptr<Store::Exclusive>>(&held_))
     (*overwritten)->release_changed();
   held_ = std::monostate();
+  residual_ = nullptr;
 }
 
 }  // namespace chorus::service

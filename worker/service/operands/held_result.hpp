@@ -37,6 +37,9 @@ class HeldResult {
   // versions, or both none.
   void add(HeldResult other);
 
+  // The residual of the run, kept when this result is committed. Null: none.
+  void keep_with(std::shared_ptr<tensors::Residuals::Use> residual) { residual_ = std::move(residual); }
+
   [[nodiscard]] bool empty() const { return std::holds_alternative<std::monostate>(held_); }
 
   // Returns the new version, or the sum of several. Results for clients' regions are copied there by the helper; only
@@ -53,7 +56,11 @@ class HeldResult {
   struct Unchanged {
     std::uint64_t version;
   };
-  std::variant<std::monostate, Beside, Unchanged, std::shared_ptr<tensors::Store::Exclusive>> held_;
+  using Held = std::variant<std::monostate, Beside, Unchanged, std::shared_ptr<tensors::Store::Exclusive>>;
+  static boost::asio::awaitable<Result<std::uint64_t>> commit_held(Held held, tensors::Store& store, Helper& helper);
+
+  Held held_;
+  std::shared_ptr<tensors::Residuals::Use> residual_;
 };
 
 }  // namespace chorus::service

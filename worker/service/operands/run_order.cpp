@@ -143,6 +143,7 @@ Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
   order.contributions = request.contributions;
   order.reduce = *reduce;
   order.compression = *compression;
+  order.error_feedback = request.error_feedback.value_or(false);
   order.digests = request.digests;
   order.schedule = request.schedule;
   order.deadline = now + *timeout;

@@ -35,6 +35,7 @@ class CollectiveRequest:
     on_failure: str | None = None
     reproducible: bool | None = None
     compression: str | None = None
+    error_feedback: bool | None = None
     schedule: Schedule | None = None
 
 

@@ -30,6 +30,7 @@ class Blocks(Caller):
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
         compression: str | None = None,
+        error_feedback: str | None = None,
         async_op: bool = False,
     ) -> Any:
         """Collects the blocks of all members, in rank order, at every member.
@@ -54,6 +55,7 @@ class Blocks(Caller):
             algorithm_shape=algorithm_shape,
             timeout=timeout,
             compression=compression,
+            error_feedback=error_feedback,
         )
         if in_place:
             return self._inside("all_gather", tensor, out, dtype, how, async_op)
@@ -75,6 +77,7 @@ class Blocks(Caller):
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
         compression: str | None = None,
+        error_feedback: str | None = None,
         async_op: bool = False,
     ) -> Any:
         """Reduces the tensors of all members, and leaves to each its own block.
@@ -99,6 +102,7 @@ class Blocks(Caller):
             algorithm_shape=algorithm_shape,
             timeout=timeout,
             compression=compression,
+            error_feedback=error_feedback,
         )
         if in_place:
             return self._inside("reduce_scatter", tensor, out, dtype, how, async_op)

@@ -33,6 +33,8 @@ class Group(Blocks, Messages):
     algorithm       a name from docs/reference/algorithms.md, with `arity` and `algorithm_shape` where it takes one
     compression     ``"bf16"``, ``"f16"``, ``"int8"``, ``"fp8_e4m3"``: send codes of floats, which lose precision; not
                     in all collectives (docs/reference/compressed_collectives.md)
+    error_feedback  a name, with `compression` of one array: what the codes lack of it is kept under the name, and added
+                    to the next array of that name and size; members may differ
     timeout         seconds from when the call begins, which is when those before it have ended; 30 unless given
     async_op        return a `Work` at once; the result is what its `wait` returns
     =============== ====================================================================================================
@@ -140,6 +142,7 @@ class Group(Blocks, Messages):
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
         compression: str | None = None,
+        error_feedback: str | None = None,
         async_op: bool = False,
     ) -> Any:
         """Reduces the tensors of all members, element by element, to every member.
@@ -163,6 +166,7 @@ class Group(Blocks, Messages):
             algorithm_shape=algorithm_shape,
             timeout=timeout,
             compression=compression,
+            error_feedback=error_feedback,
         )
         if _is_list(tensor, out):
             return self._list("all_reduce", tensor, dtype, how, True, async_op)
@@ -181,6 +185,7 @@ class Group(Blocks, Messages):
         arity: int | None = None,
         timeout: float | None = None,
         compression: str | None = None,
+        error_feedback: str | None = None,
         async_op: bool = False,
     ) -> Any:
         """Reduces the tensors of all members, only to the root.
@@ -200,7 +205,13 @@ class Group(Blocks, Messages):
             The result at the root; None elsewhere.
         """
         how = options.collective(
-            reduce=reduce, root=root, algorithm=algorithm, arity=arity, timeout=timeout, compression=compression
+            reduce=reduce,
+            root=root,
+            algorithm=algorithm,
+            arity=arity,
+            timeout=timeout,
+            compression=compression,
+            error_feedback=error_feedback,
         )
         at_root = self.rank == root
         if _is_list(tensor, out):
@@ -218,6 +229,7 @@ class Group(Blocks, Messages):
         arity: int | None = None,
         timeout: float | None = None,
         compression: str | None = None,
+        error_feedback: str | None = None,
         async_op: bool = False,
     ) -> Any:
         """Copies the root's tensor to the tensors of all members.
@@ -232,7 +244,14 @@ class Group(Blocks, Messages):
         array or list of arrays
             `tensor`.
         """
-        how = options.collective(root=root, algorithm=algorithm, arity=arity, timeout=timeout, compression=compression)
+        how = options.collective(
+            root=root,
+            algorithm=algorithm,
+            arity=arity,
+            timeout=timeout,
+            compression=compression,
+            error_feedback=error_feedback,
+        )
         writes = self.rank != root or compression is not None
         if _is_list(tensor, None):
             return self._list("broadcast", tensor, dtype, how, writes, async_op)

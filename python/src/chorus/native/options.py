@@ -74,6 +74,7 @@ def collective(
     receive_counts: Sequence[int] | None = None,
     timeout: float | None = None,
     compression: str | None = None,
+    error_feedback: str | None = None,
 ) -> abi.CollectiveOptions:
     """Returns ``chorus_collective_options_t``, which keeps the lists that it refers to alive."""
     made = abi.CollectiveOptions(size=ctypes.sizeof(abi.CollectiveOptions))
@@ -93,6 +94,7 @@ def collective(
     if timeout is not None:
         made.timeout_ms = milliseconds("timeout", timeout)
     made.compression = text("compression", compression)
+    made.error_feedback = text("error_feedback", error_feedback)
     return made
 
 
