@@ -51,8 +51,12 @@ class MonitoredBarrier {
       bool const told = holds_until(deadline + patience, [&] { return store_->check({prefix + "result"}); });
       failure = told ? to_text(store_->get(prefix + "result")) : "Rank 0" + within;
     }
-    if (!failure.empty())
-      throw std::runtime_error("chorus: Rank " + std::to_string(rank_) + " timed out in monitoredBarrier: " + failure);
+    if (failure.empty()) return;
+    // Gloo's words, which programs look for.
+    auto const how = rank_ == 0 ? " timed out in monitoredBarrier: "
+                                : " successfully reached monitoredBarrier, but received errors while waiting for "
+                                  "send/recv from rank 0: ";
+    throw std::runtime_error("chorus: Rank " + std::to_string(rank_) + how + failure);
   }
 
  private:
