@@ -76,6 +76,19 @@ Result<std::size_t> bytes_of(void const* data, std::uint64_t elements, chorus_dt
   return static_cast<std::size_t>(elements) * size;
 }
 
+// `name` is that of one of them.
+template <class View, class Tensor>
+Result<std::vector<View>> views_of(Tensor const* tensors, std::size_t count, std::string const& name) {
+  if (tensors == nullptr && count != 0) return bad(name + "s is NULL, and count " + std::to_string(count));
+  std::vector<View> views;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto const view = to_view(tensors + i, (name + " " + std::to_string(i)).c_str());
+    if (view.has_error()) return view.error();
+    views.push_back(*view);
+  }
+  return views;
+}
+
 static_assert(CHORUS_F64 == static_cast<int>(Dtype::f64) && CHORUS_F32 == static_cast<int>(Dtype::f32) &&
               CHORUS_F16 == static_cast<int>(Dtype::f16) && CHORUS_BF16 == static_cast<int>(Dtype::bf16) &&
               CHORUS_I64 == static_cast<int>(Dtype::i64) && CHORUS_I32 == static_cast<int>(Dtype::i32) &&
@@ -216,16 +229,13 @@ Result<ConstTensorView> to_view(chorus_const_tensor_t const* tensor, char const*
   return ConstTensorView(memory, static_cast<Dtype>(tensor->dtype));
 }
 
-Result<std::vector<TensorView>> to_views(chorus_tensor_t const* tensors, std::size_t count) {
-  if (tensors == nullptr && count != 0) return bad("tensors is NULL, and count " + std::to_string(count));
-  std::vector<TensorView> views;
-  for (std::size_t i = 0; i < count; ++i) {
-    auto const name = "tensor " + std::to_string(i);
-    auto const view = to_view(tensors + i, name.c_str());
-    if (view.has_error()) return view.error();
-    views.push_back(*view);
-  }
-  return views;
+Result<std::vector<TensorView>> to_views(chorus_tensor_t const* tensors, std::size_t count, char const* name) {
+  return views_of<TensorView>(tensors, count, name);
+}
+
+Result<std::vector<ConstTensorView>> to_views(chorus_const_tensor_t const* tensors, std::size_t count,
+                                              char const* name) {
+  return views_of<ConstTensorView>(tensors, count, name);
 }
 
 Result<std::chrono::steady_clock::time_point> to_deadline(std::int64_t timeout_ms) {

@@ -65,7 +65,10 @@ template <class Struct>
 // `name` is the argument's. Null is an empty view.
 [[nodiscard]] Result<TensorView> to_view(chorus_tensor_t const* tensor, char const* name);
 [[nodiscard]] Result<ConstTensorView> to_view(chorus_const_tensor_t const* tensor, char const* name);
-[[nodiscard]] Result<std::vector<TensorView>> to_views(chorus_tensor_t const* tensors, std::size_t count);
+[[nodiscard]] Result<std::vector<TensorView>> to_views(chorus_tensor_t const* tensors, std::size_t count,
+                                                       char const* name = "tensor");
+[[nodiscard]] Result<std::vector<ConstTensorView>> to_views(chorus_const_tensor_t const* tensors, std::size_t count,
+                                                            char const* name);
 
 [[nodiscard]] Result<std::chrono::steady_clock::time_point> to_deadline(std::int64_t timeout_ms);
 

@@ -25,6 +25,10 @@ chorus_status_t of_worker(WorkerErrc code) {
       return CHORUS_NO_NEW_EPOCH;
     case WorkerErrc::stopped:
       return CHORUS_STOPPED;
+    case WorkerErrc::cancelled:
+      return CHORUS_CANCELLED;
+    case WorkerErrc::not_cancellable:
+      return CHORUS_NOT_CANCELLABLE;
   }
   return CHORUS_INTERNAL;
 }

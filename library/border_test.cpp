@@ -53,6 +53,9 @@ TEST_CASE("NULL in place of a handle or of a result is refused, and freeing it i
   CHECK(refuses(chorus_request_test(nullptr, e), error, "request is NULL"));
   CHECK(refuses(chorus_request_wait(nullptr, e), error, "request is NULL"));
   CHECK(refuses(chorus_request_wait_for(nullptr, 1, e), error, "request is NULL"));
+  CHECK(refuses(chorus_request_cancel(nullptr, e), error, "request is NULL"));
+  CHECK(refuses(chorus_all_gather_list(no_group, &in, &x, 1, nullptr, e), error, "group is NULL"));
+  CHECK(refuses(chorus_all_to_all_list_async(no_group, &in, &x, 1, nullptr, &request, e), error, "group is NULL"));
   CHECK(refuses(chorus_request_wait_any(&request, 1, 1, nullptr, e), error, "index is NULL"));
   std::size_t index = 0;
   CHECK(refuses(chorus_request_wait_any(&request, 1, 1, &index, e), error, "request 0 is NULL"));

@@ -177,6 +177,94 @@ TEST_CASE("broadcast, barrier and lists of tensors") {
   });
 }
 
+TEST_CASE("lists of tensors for operations with blocks, in place and not, blocking and begun") {
+  for (bool const shares_memory : {true, false}) {
+    Pair pair(shares_memory);
+    pair.both([](chorus_group_t* group, std::uint32_t rank) {
+      auto const own = of_rank(rank);
+      std::array<std::uint8_t, 3> const bytes{1, 2, static_cast<std::uint8_t>(rank)};  // blocks of two and of one
+      Numbers block{own[0], own[1]}, whole(4), part(2), x = own;
+      std::array<std::uint8_t, 3> whole_bytes{};
+      std::array<std::uint8_t, 2> part_bytes{};
+      std::size_t const part_of = rank == 0 ? 2 : 1;
+      chorus_tensor_t const nothing{nullptr, 0, CHORUS_F64, 0};
+      chorus_const_tensor_t const no_input{nullptr, 0, CHORUS_F64, 0};
+      std::array<chorus_const_tensor_t, 3> const blocks{const_tensor(block), no_input,
+                                                        chorus_const_tensor_t{bytes.data(), part_of, CHORUS_U8, 0}};
+      std::array<chorus_tensor_t, 3> const wholes{tensor(whole), nothing,
+                                                  chorus_tensor_t{whole_bytes.data(), 3, CHORUS_U8, 0}};
+      must(chorus_all_gather_list(group, blocks.data(), wholes.data(), 3, nullptr, nullptr) == CHORUS_OK, "all_gather");
+      MUST(whole == (Numbers{1, 2, 10, 20}));
+      MUST((whole_bytes == std::array<std::uint8_t, 3>{1, 2, 1}));
+
+      std::array<chorus_const_tensor_t, 3> const inputs{const_tensor(own), no_input,
+                                                        chorus_const_tensor_t{bytes.data(), 3, CHORUS_U8, 0}};
+      std::array<chorus_tensor_t, 3> const parts{tensor(part), nothing,
+                                                 chorus_tensor_t{part_bytes.data(), part_of, CHORUS_U8, 0}};
+      chorus_request_t* begun = nullptr;
+      must(chorus_reduce_scatter_list_async(group, inputs.data(), parts.data(), 3, nullptr, &begun, nullptr) ==
+               CHORUS_OK,
+           "begins");
+      Request const scattering(begun);
+      must(chorus_request_wait(begun, nullptr) == CHORUS_OK, "reduce_scatter");
+      MUST(part == (rank == 0 ? Numbers{11, 22} : Numbers{33, 44}));
+      MUST(part_bytes[0] == (rank == 0 ? 2 : 1) && part_bytes[1] == (rank == 0 ? 4 : 0));
+
+      Numbers exchanged(4);
+      std::array<chorus_tensor_t, 2> const outputs{tensor(exchanged), nothing};
+      must(chorus_all_to_all_list(group, inputs.data(), outputs.data(), 2, nullptr, nullptr) == CHORUS_OK, "list");
+      MUST(exchanged == (rank == 0 ? Numbers{1, 2, 10, 20} : Numbers{3, 4, 30, 40}));
+
+      std::array<chorus_tensor_t, 2> const in_place{tensor(x), nothing};
+      must(chorus_all_to_all_list(group, nullptr, in_place.data(), 2, nullptr, nullptr) == CHORUS_OK, "in place");
+      MUST(x == exchanged);
+      must(chorus_all_to_all_list_async(group, nullptr, in_place.data(), 2, nullptr, &begun, nullptr) == CHORUS_OK,
+           "begins");
+      must(chorus_request_wait(Request(begun).get(), nullptr) == CHORUS_OK, "back again");
+      MUST(x == own);
+      must(chorus_all_gather_list_async(group, nullptr, in_place.data(), 2, nullptr, &begun, nullptr) == CHORUS_OK,
+           "begins");
+      must(chorus_request_wait(Request(begun).get(), nullptr) == CHORUS_OK, "all_gather in place");
+      MUST(x == (Numbers{1, 2, 30, 40}));
+      must(chorus_reduce_scatter_list(group, nullptr, in_place.data(), 2, nullptr, nullptr) == CHORUS_OK, "in place");
+      MUST(x[2 * rank] == (rank == 0 ? 2 : 60));
+      must(chorus_all_gather_list(group, nullptr, nullptr, 0, nullptr, nullptr) == CHORUS_OK, "a list of nothing");
+    });
+  }
+}
+
+TEST_CASE("a list that cannot be is refused with the place of what is wrong, and a corrected one is in step") {
+  Pair pair;
+  auto const error = new_error();
+  auto* const group = pair.groups[0].get();
+  Numbers four{1, 2, 3, 4}, three(3);
+  auto const refused = [&](chorus_status_t status, std::string const& why) {
+    CAPTURE(chorus_error_text(error.get()));
+    CHECK(status == CHORUS_BAD_ARGUMENT);
+    CHECK(std::string(chorus_error_text(error.get())).find(why) != std::string::npos);
+  };
+  std::array<chorus_const_tensor_t, 2> const inputs{const_tensor(four), const_tensor(four)};
+  std::array<chorus_tensor_t, 2> const outputs{tensor(four), tensor(three)};
+  refused(chorus_all_gather_list(group, inputs.data(), nullptr, 2, nullptr, error.get()),
+          "outputs is NULL, and count 2");
+  refused(chorus_reduce_scatter_list(group, inputs.data(), outputs.data(), 2, nullptr, error.get()), "tensor 0: ");
+  refused(chorus_all_to_all_list(group, nullptr, outputs.data(), 2, nullptr, error.get()),
+          "tensor 1: all_to_all in place is of equal blocks, not of 3 elements");
+  std::array<chorus_tensor_t, 2> const of_other{outputs[0], chorus_tensor_t{four.data(), 4, 99, 0}};
+  refused(chorus_all_gather_list(group, nullptr, of_other.data(), 2, nullptr, error.get()), "output 1: 99 is no dtype");
+  auto options = options_of();
+  std::array<std::uint64_t, 2> const counts{3, 1};
+  options.counts = counts.data();
+  options.counts_length = 2;
+  refused(chorus_all_gather_list(group, nullptr, outputs.data(), 1, &options, error.get()),
+          "all_gather of a list takes no counts");
+  refused(chorus_all_reduce_list(group, outputs.data(), 1, &options, error.get()),
+          "all_reduce of a list takes no counts");
+  pair.both([](chorus_group_t* each, std::uint32_t) {
+    must(chorus_barrier(each, nullptr, nullptr) == CHORUS_OK, "the group goes on");
+  });
+}
+
 TEST_CASE("a request is pending until the others have called, and any of several is found when it has ended") {
   Pair pair;
   auto const error = new_error();

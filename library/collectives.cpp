@@ -16,16 +16,22 @@ chorus_status_t run(chorus_group_t* group, chorus_const_tensor_t const* input, c
 }
 
 template <class Operation>
+chorus_status_t run_list(chorus_group_t* group, chorus::Result<Lists> const& lists, chorus_error_t* error) {
+  if (group == nullptr) return bad_argument(error, "group is NULL");
+  if (lists.has_error()) return tell(error, lists.error());
+  return tell_end(error, group->group, Operation::run(group->group, *lists));
+}
+
+template <class Operation>
 chorus_status_t run_list(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                          chorus_collective_options_t const* options, chorus_error_t* error) {
-  return guarded(error, [&]() -> chorus_status_t {
-    if (group == nullptr) return bad_argument(error, "group is NULL");
-    auto const views = to_views(tensors, count);
-    if (views.has_error()) return tell(error, views.error());
-    auto const how = to_options(options);
-    if (how.has_error()) return tell(error, how.error());
-    return tell_end(error, group->group, Operation::run(group->group, *views, *how));
-  });
+  return guarded(error, [&] { return run_list<Operation>(group, to_lists(tensors, count, options), error); });
+}
+
+template <class Operation>
+chorus_status_t run_list(chorus_group_t* group, chorus_const_tensor_t const* inputs, chorus_tensor_t const* outputs,
+                         size_t count, chorus_collective_options_t const* options, chorus_error_t* error) {
+  return guarded(error, [&] { return run_list<Operation>(group, to_lists(inputs, outputs, count, options), error); });
 }
 
 }  // namespace
@@ -92,4 +98,22 @@ chorus_status_t chorus_reduce_list(chorus_group_t* group, chorus_tensor_t const*
 chorus_status_t chorus_broadcast_list(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                                       chorus_collective_options_t const* options, chorus_error_t* error) {
   return run_list<BroadcastList>(group, tensors, count, options, error);
+}
+
+chorus_status_t chorus_all_gather_list(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                       chorus_tensor_t const* outputs, size_t count,
+                                       chorus_collective_options_t const* options, chorus_error_t* error) {
+  return run_list<AllGatherList>(group, inputs, outputs, count, options, error);
+}
+
+chorus_status_t chorus_reduce_scatter_list(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                           chorus_tensor_t const* outputs, size_t count,
+                                           chorus_collective_options_t const* options, chorus_error_t* error) {
+  return run_list<ReduceScatterList>(group, inputs, outputs, count, options, error);
+}
+
+chorus_status_t chorus_all_to_all_list(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                       chorus_tensor_t const* outputs, size_t count,
+                                       chorus_collective_options_t const* options, chorus_error_t* error) {
+  return run_list<AllToAllList>(group, inputs, outputs, count, options, error);
 }

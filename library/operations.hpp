@@ -106,29 +106,58 @@ struct Barrier {
   static Handle begin(JoinedGroup& group, Arguments&& a) { return group.barrier_async(std::move(a.options)); }
 };
 
-// Lists of tensors, in place.
+// Lists of tensors. Those of operations without blocks are in place.
+struct Lists {
+  std::vector<ConstTensorView> inputs;
+  std::vector<TensorView> outputs;
+  bool in_place = true;
+  CollectiveOptions options;
+};
+
+[[nodiscard]] Result<Lists> to_lists(chorus_tensor_t const* tensors, std::size_t count,
+                                     chorus_collective_options_t const* options);
+// In place if `inputs` is null.
+[[nodiscard]] Result<Lists> to_lists(chorus_const_tensor_t const* inputs, chorus_tensor_t const* outputs,
+                                     std::size_t count, chorus_collective_options_t const* options);
+
 struct AllReduceList {
-  static Status run(JoinedGroup& group, std::span<TensorView const> tensors, CollectiveOptions const& options) {
-    return group.all_reduce(tensors, options);
-  }
-  static Handle begin(JoinedGroup& group, std::span<TensorView const> tensors, CollectiveOptions options) {
-    return group.all_reduce_async(tensors, std::move(options));
-  }
+  static Status run(JoinedGroup& group, Lists const& l) { return group.all_reduce(l.outputs, l.options); }
+  static Handle begin(JoinedGroup& group, Lists&& l) { return group.all_reduce_async(l.outputs, std::move(l.options)); }
 };
 struct ReduceList {
-  static Status run(JoinedGroup& group, std::span<TensorView const> tensors, CollectiveOptions const& options) {
-    return group.reduce(tensors, options);
-  }
-  static Handle begin(JoinedGroup& group, std::span<TensorView const> tensors, CollectiveOptions options) {
-    return group.reduce_async(tensors, std::move(options));
-  }
+  static Status run(JoinedGroup& group, Lists const& l) { return group.reduce(l.outputs, l.options); }
+  static Handle begin(JoinedGroup& group, Lists&& l) { return group.reduce_async(l.outputs, std::move(l.options)); }
 };
 struct BroadcastList {
-  static Status run(JoinedGroup& group, std::span<TensorView const> tensors, CollectiveOptions const& options) {
-    return group.broadcast(tensors, options);
+  static Status run(JoinedGroup& group, Lists const& l) { return group.broadcast(l.outputs, l.options); }
+  static Handle begin(JoinedGroup& group, Lists&& l) { return group.broadcast_async(l.outputs, std::move(l.options)); }
+};
+struct AllGatherList {
+  static Status run(JoinedGroup& group, Lists const& l) {
+    return l.in_place ? group.all_gather(l.outputs, l.options) : group.all_gather(l.inputs, l.outputs, l.options);
   }
-  static Handle begin(JoinedGroup& group, std::span<TensorView const> tensors, CollectiveOptions options) {
-    return group.broadcast_async(tensors, std::move(options));
+  static Handle begin(JoinedGroup& group, Lists&& l) {
+    return l.in_place ? group.all_gather_async(l.outputs, std::move(l.options))
+                      : group.all_gather_async(l.inputs, l.outputs, std::move(l.options));
+  }
+};
+struct ReduceScatterList {
+  static Status run(JoinedGroup& group, Lists const& l) {
+    return l.in_place ? group.reduce_scatter(l.outputs, l.options)
+                      : group.reduce_scatter(l.inputs, l.outputs, l.options);
+  }
+  static Handle begin(JoinedGroup& group, Lists&& l) {
+    return l.in_place ? group.reduce_scatter_async(l.outputs, std::move(l.options))
+                      : group.reduce_scatter_async(l.inputs, l.outputs, std::move(l.options));
+  }
+};
+struct AllToAllList {
+  static Status run(JoinedGroup& group, Lists const& l) {
+    return l.in_place ? group.all_to_all(l.outputs, l.options) : group.all_to_all(l.inputs, l.outputs, l.options);
+  }
+  static Handle begin(JoinedGroup& group, Lists&& l) {
+    return l.in_place ? group.all_to_all_async(l.outputs, std::move(l.options))
+                      : group.all_to_all_async(l.inputs, l.outputs, std::move(l.options));
   }
 };
 

@@ -22,19 +22,16 @@ chorus_status_t begin(chorus_group_t* group, chorus_const_tensor_t const* input,
   });
 }
 
-template <class Operation>
-chorus_status_t begin_list(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
-                           chorus_collective_options_t const* options, chorus_request_t** request,
-                           chorus_error_t* error) {
+// `to_list` makes the Lists.
+template <class Operation, class ToLists>
+chorus_status_t begin_list(chorus_group_t* group, chorus_request_t** request, chorus_error_t* error, ToLists to_list) {
   return guarded(error, [&]() -> chorus_status_t {
     if (request == nullptr) return bad_argument(error, "request is NULL: there is nowhere to put the new one");
     *request = nullptr;
     if (group == nullptr) return bad_argument(error, "group is NULL");
-    auto const views = to_views(tensors, count);
-    if (views.has_error()) return tell(error, views.error());
-    auto how = to_options(options);
-    if (how.has_error()) return tell(error, how.error());
-    auto handle = Operation::begin(group->group, *views, std::move(*how));
+    auto lists = to_list();
+    if (lists.has_error()) return tell(error, lists.error());
+    auto handle = Operation::begin(group->group, std::move(*lists));
     *request = new chorus_request{group->group, nullptr, nullptr, std::move(handle)};
     return CHORUS_OK;
   });
@@ -90,6 +87,14 @@ chorus_status_t chorus_request_wait_any(chorus_request_t* const* requests, size_
     if (!first) return pending(error);
     *index = *first;
     return tell_end(error, *requests[*first], handles[*first]->wait());
+  });
+}
+
+chorus_status_t chorus_request_cancel(chorus_request_t const* request, chorus_error_t* error) {
+  return guarded(error, [&]() -> chorus_status_t {
+    if (request == nullptr) return bad_argument(error, "request is NULL");
+    auto const cancelled = request->handle.cancel();
+    return cancelled.has_value() ? CHORUS_OK : tell(error, cancelled.error());
   });
 }
 
@@ -151,17 +156,39 @@ chorus_status_t chorus_barrier_async(chorus_group_t* group, chorus_collective_op
 chorus_status_t chorus_all_reduce_list_async(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                                              chorus_collective_options_t const* options, chorus_request_t** request,
                                              chorus_error_t* error) {
-  return begin_list<AllReduceList>(group, tensors, count, options, request, error);
+  return begin_list<AllReduceList>(group, request, error, [&] { return to_lists(tensors, count, options); });
 }
 
 chorus_status_t chorus_reduce_list_async(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                                          chorus_collective_options_t const* options, chorus_request_t** request,
                                          chorus_error_t* error) {
-  return begin_list<ReduceList>(group, tensors, count, options, request, error);
+  return begin_list<ReduceList>(group, request, error, [&] { return to_lists(tensors, count, options); });
 }
 
 chorus_status_t chorus_broadcast_list_async(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                                             chorus_collective_options_t const* options, chorus_request_t** request,
                                             chorus_error_t* error) {
-  return begin_list<BroadcastList>(group, tensors, count, options, request, error);
+  return begin_list<BroadcastList>(group, request, error, [&] { return to_lists(tensors, count, options); });
+}
+
+chorus_status_t chorus_all_gather_list_async(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                             chorus_tensor_t const* outputs, size_t count,
+                                             chorus_collective_options_t const* options, chorus_request_t** request,
+                                             chorus_error_t* error) {
+  return begin_list<AllGatherList>(group, request, error, [&] { return to_lists(inputs, outputs, count, options); });
+}
+
+chorus_status_t chorus_reduce_scatter_list_async(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                                 chorus_tensor_t const* outputs, size_t count,
+                                                 chorus_collective_options_t const* options, chorus_request_t** request,
+                                                 chorus_error_t* error) {
+  return begin_list<ReduceScatterList>(group, request, error,
+                                       [&] { return to_lists(inputs, outputs, count, options); });
+}
+
+chorus_status_t chorus_all_to_all_list_async(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                             chorus_tensor_t const* outputs, size_t count,
+                                             chorus_collective_options_t const* options, chorus_request_t** request,
+                                             chorus_error_t* error) {
+  return begin_list<AllToAllList>(group, request, error, [&] { return to_lists(inputs, outputs, count, options); });
 }

@@ -18,8 +18,8 @@ char const* chorus_status_name(chorus_status_t status) {
       "ok",           "bad_argument",   "no_coordinator",    "fenced",        "not_assigned",  "no_new_epoch",
       "stopped",      "peer_lost",      "deadline_exceeded", "aborted",       "plan_mismatch", "forbidden",
       "epoch_fenced", "protocol_error", "corrupt_frame",     "device_failed", "out_of_memory", "not_shared",
-      "bind_failed",  "bad_security",   "pending",           "internal"};
-  static_assert(names.size() == CHORUS_INTERNAL + 1);
+      "bind_failed",  "bad_security",   "pending",           "internal",      "cancelled",     "not_cancellable"};
+  static_assert(names.size() == CHORUS_NOT_CANCELLABLE + 1);
   return status >= 0 && static_cast<std::size_t>(status) < names.size() ? names[static_cast<std::size_t>(status)]
                                                                         : "unknown";
 }

@@ -110,7 +110,7 @@ struct LocalCall {
   std::optional<std::uint32_t> epoch;  // the epoch that the caller knows: 409 epoch_fenced in another. None: any
   // "" for a barrier. A worker that has x/0, x/1, ... but no x brings all of these together as "x".
   std::string tensor;
-  // Instead of `tensor`, for all_reduce, reduce and broadcast: many small tensors as one vector, the same on all
+  // Instead of `tensor`, except for gather and scatter: many small tensors as one vector, the same on all
   // members.
   std::vector<std::string> tensors;
   std::optional<std::string> output;  // the tensor that takes the result; none: the same tensor

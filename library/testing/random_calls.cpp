@@ -16,6 +16,9 @@ constexpr std::array<Collective, 6> collectives{chorus_all_reduce,     chorus_re
 constexpr std::array<Beginning, 7> beginnings{chorus_all_reduce_async,     chorus_reduce_async, chorus_all_gather_async,
                                               chorus_reduce_scatter_async, chorus_gather_async, chorus_scatter_async,
                                               chorus_all_to_all_async};
+constexpr std::array lists{chorus_all_gather_list, chorus_reduce_scatter_list, chorus_all_to_all_list};
+constexpr std::array list_beginnings{chorus_all_gather_list_async, chorus_reduce_scatter_list_async,
+                                     chorus_all_to_all_list_async};
 
 }  // namespace
 
@@ -33,6 +36,7 @@ RandomCalls::~RandomCalls() {
 
 void RandomCalls::check(chorus_status_t status, bool may_be_pending) const {
   if (status >= CHORUS_OK && status < CHORUS_PENDING) return;
+  if (status == CHORUS_CANCELLED || status == CHORUS_NOT_CANCELLABLE) return;
   if (status == CHORUS_PENDING && may_be_pending) return;
   throw std::runtime_error(std::string("a call ended with ") + chorus_status_name(status) + ": " +
                            chorus_error_text(error_.get()));
@@ -184,7 +188,7 @@ void RandomCalls::call_collective() {
   auto const* const from = dice_.one_in(2) ? nullptr : &input;
   auto const* const to = dice_.one_in(8) ? nullptr : &output;
   auto const count = dice_.below(2);
-  auto const which = dice_.below(collectives.size() + 5);
+  auto const which = dice_.below(collectives.size() + 6);
   if (which < collectives.size()) return check(collectives[which](group(), from, to, collective_options(), error()));
   switch (which - collectives.size()) {
     case 0:
@@ -195,6 +199,8 @@ void RandomCalls::call_collective() {
       return check(chorus_barrier(group(), collective_options(), error()));
     case 3:
       return check(chorus_all_reduce_list(group(), to, count, collective_options(), error()));
+    case 4:
+      return check(lists[dice_.below(lists.size())](group(), from, to, count, collective_options(), error()));
     default:
       return check(chorus_broadcast_list(group(), to, count, collective_options(), error()));
   }
@@ -208,7 +214,7 @@ void RandomCalls::begin_collective() {
   auto const* const to = dice_.one_in(8) ? nullptr : &output;
   chorus_request_t* request = nullptr;
   chorus_request_t** const made = dice_.one_in(8) ? nullptr : &request;
-  auto const which = dice_.below(beginnings.size() + 3);
+  auto const which = dice_.below(beginnings.size() + 4);
   chorus_status_t status = CHORUS_OK;
   if (which < beginnings.size())
     status = beginnings[which](group(), from, to, collective_options(), made, error());
@@ -216,6 +222,9 @@ void RandomCalls::begin_collective() {
     status = chorus_barrier_async(group(), collective_options(), made, error());
   else if (which == beginnings.size() + 1)
     status = chorus_broadcast_async(group(), to, collective_options(), made, error());
+  else if (which == beginnings.size() + 2)
+    status = list_beginnings[dice_.below(lists.size())](group(), from, to, dice_.below(2), collective_options(), made,
+                                                        error());
   else
     status = chorus_reduce_list_async(group(), to, dice_.below(2), collective_options(), made, error());
   begun.request.reset(request);
@@ -262,7 +271,7 @@ void RandomCalls::use_request() {
   std::vector<chorus_request_t*> several;
   for (auto const& one : begun_) several.push_back(one.request.get());
   std::size_t index = 0;
-  switch (dice_.below(5)) {
+  switch (dice_.below(7)) {
     case 0:
       return check(chorus_request_test(request, error()), true);
     case 1:
@@ -271,6 +280,9 @@ void RandomCalls::use_request() {
       return check(chorus_request_wait_for(request, dice_.pick<std::int64_t>({0, 1, -1}), error()), true);
     case 3:
       return check(chorus_request_wait_any(several.data(), several.size(), 1, &index, error()), true);
+    case 4:
+    case 5:
+      return check(chorus_request_cancel(request, error()));
     default:
       if (!begun_.empty()) begun_.pop_back();
   }
@@ -340,53 +352,6 @@ void RandomCalls::make_one() {
     default:
       return use_request();
   }
-}
-
-void RandomCalls::make_wrong_one(chorus_group_t* group) {
-  std::vector<std::int32_t> memory(most_elements);
-  chorus_tensor_t tensor{memory.data(), 4, CHORUS_I32, 0};
-  chorus_collective_options_t options = options_of(10'000);
-  chorus_request_t* request = nullptr;
-  chorus_status_t status = CHORUS_OK;
-  switch (dice_.below(9)) {
-    case 0:
-      options.size = dice_.pick<std::size_t>({0, 87, SIZE_MAX});
-      status = chorus_all_reduce(group, nullptr, &tensor, &options, error());
-      break;
-    case 1:
-      tensor.dtype = dice_.pick<chorus_dtype_t>({-1, 12});
-      status = chorus_all_reduce(group, nullptr, &tensor, &options, error());
-      break;
-    case 2:
-      tensor.data = nullptr;
-      status = chorus_all_reduce_async(group, nullptr, &tensor, &options, &request, error());
-      break;
-    case 3:
-      options.root = 2;
-      status = chorus_broadcast(group, &tensor, &options, error());
-      break;
-    case 4:
-      options.algorithm = "best";
-      status = chorus_all_gather(group, nullptr, &tensor, &options, error());
-      break;
-    case 5:
-      options.timeout_ms = -5;
-      status = chorus_barrier(group, &options, error());
-      break;
-    case 6:
-      options.counts = counts_.data();
-      options.counts_length = 3;
-      status = chorus_reduce_scatter(group, nullptr, &tensor, &options, error());
-      break;
-    case 7:
-      status = chorus_recv(group, &tensor, 2, nullptr, nullptr, error());
-      break;
-    default:
-      tensor.elements = 3;  // which two ranks cannot divide
-      status = chorus_all_to_all(group, nullptr, &tensor, &options, error());
-  }
-  if (request != nullptr || status != CHORUS_BAD_ARGUMENT)
-    throw std::runtime_error(std::string("a wrong call ended with ") + chorus_status_name(status));
 }
 
 }  // namespace chorus::library::testing

@@ -108,7 +108,38 @@ def everything(group: Group, rank: int, waits: Any) -> None:
     assert at_root is listed and listed[2].tolist() == [[9]] if rank == 1 else at_root is None
     result(group.broadcast(listed, root=1, **asynchronous))
     assert listed[0].tolist() == [22, 44, 66, 88] and listed[2].tolist() == [[9]]
+
+    byte = numpy.full((1, 3), rank, "u1")
+    wholes = result(group.all_gather([own.reshape(2, 2), byte], **asynchronous))
+    assert wholes[0].tolist() == [[1, 2], [3, 4], [10, 20], [30, 40]] and wholes[1].tolist() == [[0] * 3, [1] * 3]
+    outs = [numpy.zeros(8, "f4"), numpy.zeros(6, "u1")]
+    assert result(group.all_gather((own, byte), outs, **asynchronous)) is outs
+    assert outs[0].tolist() == [1, 2, 3, 4, 10, 20, 30, 40] and outs[1].tolist() == [0, 0, 0, 1, 1, 1]
+    sums = result(group.reduce_scatter([own, numpy.arange(3)], **asynchronous))
+    assert sums[0].tolist() == expected and sums[1].tolist() == ([0, 2] if rank == 0 else [4])
+    swapped = result(group.all_to_all([own, numpy.arange(2) + 10 * rank], **asynchronous))
+    assert swapped[0].tolist() == ([1, 2, 10, 20] if rank == 0 else [3, 4, 30, 40])
+    assert swapped[1].tolist() == ([0, 10] if rank == 0 else [1, 11])
+    inside = [own.copy()]
+    assert result(group.all_to_all(inside, in_place=True, **asynchronous)) is inside
+    assert inside[0].tolist() == swapped[0].tolist()
+    assert result(group.all_gather([], **asynchronous)) == []
     assert result(group.barrier(**asynchronous)) is None
+
+
+def test_lists_that_cannot_be_are_refused(pair: Pair) -> None:
+    group, x = pair.groups[0], numpy.zeros(4)
+    with pytest.raises(TypeError, match="takes a list of as many for out"):
+        group.all_gather([x, x], [numpy.zeros(8)])
+    with pytest.raises(TypeError, match="takes a list of as many for out"):
+        group.reduce_scatter([x], numpy.zeros(2))
+    with pytest.raises(TypeError, match="in place takes no out"):
+        group.all_to_all([x], [x], in_place=True)
+    with pytest.raises(chorus.BadArgument, match="all_gather of a list takes no counts"):
+        group.all_gather([x], counts=[4, 4])
+    with pytest.raises(chorus.BadArgument, match="tensor 1: all_gather at rank 0 of 2 needs an input of 3 elements"):
+        group.all_gather([x, x], [numpy.zeros(8), numpy.zeros(6)])
+    pair.both(lambda group, rank: group.barrier())
 
 
 def test_every_collective_blocking(pair: Pair) -> None:

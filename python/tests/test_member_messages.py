@@ -1,5 +1,6 @@
 """Messages between two workers of this process."""
 
+import threading
 from typing import Any
 
 import numpy
@@ -53,8 +54,6 @@ def test_what_cannot_be_is_refused(pair: Pair) -> None:
     x = numpy.zeros(4)
     with pytest.raises(chorus.BadArgument, match="rank 2 in a group of 2"):
         group.send(x, 2)
-    with pytest.raises(chorus.BadArgument, match="this member itself"):
-        group.recv(x, 0)
     with pytest.raises(chorus.BadArgument, match="tag 2147483648"):
         group.send(x, 1, tag=1 << 31)
     with pytest.raises(ValueError, match="source is -1"):
@@ -66,6 +65,51 @@ def test_what_cannot_be_is_refused(pair: Pair) -> None:
     with pytest.raises(chorus.DeadlineExceeded, match="no message with tag 9 from any rank"):
         group.recv(x, tag=9, timeout=0.02)
     pair.both(lambda group, rank: group.barrier())
+
+
+def test_a_receive_is_cancelled_and_the_next_one_gets_the_message(pair: Pair) -> None:
+    def story(group: Group, rank: int) -> None:
+        if rank == 0:
+            group.barrier()
+            group.send(numpy.arange(3.0), 1)
+            return
+        first, second = numpy.zeros(3), numpy.zeros(3)
+        work = group.recv(first, async_op=True)
+        assert work.cancel() and work.cancel()
+        with pytest.raises(chorus.Cancelled, match="the receive was cancelled"):
+            work.wait()
+        assert work.cancel()
+        barrier = group.barrier(async_op=True)
+        assert not barrier.cancel()
+        barrier.wait()
+        late = group.recv(second, 0, async_op=True)
+        assert late.wait().source == 0
+        assert not late.cancel()
+        assert second.tolist() == [0, 1, 2] and not first.any()
+
+    pair.both(story)
+
+
+def test_a_thread_that_waits_is_woken_by_a_cancel(pair: Pair) -> None:
+    work = pair.groups[0].recv(numpy.zeros(3), 1, async_op=True)
+    canceller = threading.Thread(target=work.cancel)
+    canceller.start()
+    with pytest.raises(chorus.Cancelled):
+        work.wait(20)
+    canceller.join()
+    pair.both(lambda group, rank: group.barrier())
+
+
+def test_a_member_sends_itself_messages(pair: Pair) -> None:
+    def story(group: Group, rank: int) -> None:
+        out = numpy.zeros(3)
+        group.send(numpy.arange(3.0) + rank, rank)
+        assert group.recv(out).source == rank and out.tolist() == [rank, rank + 1, rank + 2]
+        large = numpy.arange(100_000.0)
+        into = numpy.zeros(100_000)
+        assert group.sendrecv(large, rank, into, rank).bytes == 800_000 and (into == large).all()
+
+    pair.both(story)
 
 
 def test_a_message_that_does_not_fit_ends_the_epoch_on_both_members(own_pair: Pair) -> None:

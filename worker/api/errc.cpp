@@ -22,6 +22,10 @@ class Category final : public std::error_category {
         return "the group has no new epoch";
       case WorkerErrc::stopped:
         return "the worker has stopped";
+      case WorkerErrc::cancelled:
+        return "cancelled";
+      case WorkerErrc::not_cancellable:
+        return "cannot be cancelled";
     }
     return "unknown error";
   }

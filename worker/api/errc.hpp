@@ -12,6 +12,8 @@ enum class WorkerErrc {
   not_assigned,      // until the deadline nobody made a group of that name with this worker in it
   no_new_epoch,      // until the deadline there was only an epoch that has failed, or has lost a member
   stopped,           // the worker was destroyed
+  cancelled,         // a receive was cancelled, and has taken no message
+  not_cancellable,   // a call that has ended, or that another member may wait for; it goes on
 };
 
 [[nodiscard]] std::error_category const& worker_category();

@@ -31,6 +31,7 @@ Handle& Handle::operator=(Handle&& other) noexcept {
 }
 bool Handle::is_done() const { return call_->is_done(); }
 Status Handle::wait() const { return call_->wait(); }
+Status Handle::cancel() const { return call_->cancel(); }
 std::optional<Status> Handle::wait_until(TimePoint deadline) const { return call_->wait_until(deadline); }
 
 std::optional<std::size_t> wait_any(std::span<Handle const* const> handles, Handle::TimePoint deadline) {
@@ -157,27 +158,6 @@ Handle JoinedGroup::all_to_all_async(ConstTensorView input, TensorView output, O
 Status JoinedGroup::barrier(Options const& options) { return member_->call(Op::barrier, {}, {}, !in_place, options); }
 Handle JoinedGroup::barrier_async(Options options) {
   return Handle(member_->begin(Op::barrier, {}, {}, !in_place, std::move(options)));
-}
-
-Status JoinedGroup::all_reduce(std::span<TensorView const> tensors, Options const& options) {
-  return member_->call(Op::all_reduce, tensors, options);
-}
-Handle JoinedGroup::all_reduce_async(std::span<TensorView const> tensors, Options options) {
-  return Handle(member_->begin(Op::all_reduce, tensors, std::move(options)));
-}
-
-Status JoinedGroup::reduce(std::span<TensorView const> tensors, Options const& options) {
-  return member_->call(Op::reduce, tensors, options);
-}
-Handle JoinedGroup::reduce_async(std::span<TensorView const> tensors, Options options) {
-  return Handle(member_->begin(Op::reduce, tensors, std::move(options)));
-}
-
-Status JoinedGroup::broadcast(std::span<TensorView const> tensors, Options const& options) {
-  return member_->call(Op::broadcast, tensors, options);
-}
-Handle JoinedGroup::broadcast_async(std::span<TensorView const> tensors, Options options) {
-  return Handle(member_->begin(Op::broadcast, tensors, std::move(options)));
 }
 
 Status JoinedGroup::send(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options) {

@@ -57,7 +57,7 @@ struct Received {
 
 // A call that was begun. Dropping it waits for the call's end, for until then its buffers are in use; that takes no
 // longer than the timeouts of the calls that were issued before it and its own. May outlive the group object. One
-// thread.
+// thread, but for cancel(), which another one may call while the first waits.
 class [[nodiscard]] Handle {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -72,6 +72,13 @@ class [[nodiscard]] Handle {
   [[nodiscard]] Status wait() const;
   // The same, or nothing if it has not ended by then.
   [[nodiscard]] std::optional<Status> wait_until(TimePoint deadline) const;
+
+  // Cancels a receive (JoinedGroup::recv_async) that no message has met: the call ends with WorkerErrc::cancelled, its
+  // memory is the caller's again, and a message that arrives later goes to the next receive. Ok also if the call was
+  // cancelled before. Otherwise WorkerErrc::not_cancellable, and the call goes on: it has ended, the receive has met
+  // its message, or it is no receive. A send may have been received already. A collective is never cancelled, whether
+  // it has begun or waits for its turn: the other members count on this member's call of it.
+  [[nodiscard]] Status cancel() const;
 
  private:
   friend std::optional<std::size_t> wait_any(std::span<Handle const* const> handles, TimePoint deadline);
@@ -181,11 +188,11 @@ class JoinedGroup {
   // Messages between two members. They have nothing to do with the order of the collectives, and any number may be
   // under way at a time, in any threads. A receive takes the first message of its source and tag in the order in which
   // they were sent; of several receives that fit, a message goes to the one that was called first. Elements of all
-  // dtypes are bytes here; the message may be shorter than `tensor`. `peer` and `source` are other members.
+  // dtypes are bytes here; the message may be shorter than `tensor`. `peer` and `source` may be this member itself.
   //
   // send() returns when the tensor may change: a message of up to about 256 KiB may wait at the receiver without a
-  // receive; a larger one is sent when its receive has been called. Members that both send before they receive use
-  // sendrecv(), or the asynchronous forms.
+  // receive; a larger one is sent when its receive has been called. Members that both send before they receive, and
+  // one that sends itself more than that, use sendrecv(), or the asynchronous forms.
   //
   // Errors: WorkerErrc::bad_argument: nothing was sent. EngineErrc::deadline_exceeded of a receive that no message has
   // met: it has no effect. Any other failure ends the epoch, as that of a collective does, on both members:
@@ -212,6 +219,28 @@ class JoinedGroup {
   Handle all_reduce_async(std::span<TensorView const> tensors, Options options = {});
   Handle reduce_async(std::span<TensorView const> tensors, Options options = {});
   Handle broadcast_async(std::span<TensorView const> tensors, Options options = {});
+
+  // Operations with blocks on many tensors: the i-th output is as from a call with the i-th input alone, small ones
+  // share a call. In place, with one list, as that call in place. Blocks are as equal as can be: no counts. The lists
+  // have the same sizes and dtypes on every member, which differ from tensor to tensor as they like.
+  Status all_gather(std::span<TensorView const> tensors, Options const& options = {});
+  Status all_gather(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                    Options const& options = {});
+  Handle all_gather_async(std::span<TensorView const> tensors, Options options = {});
+  Handle all_gather_async(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                          Options options = {});
+  Status reduce_scatter(std::span<TensorView const> tensors, Options const& options = {});
+  Status reduce_scatter(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                        Options const& options = {});
+  Handle reduce_scatter_async(std::span<TensorView const> tensors, Options options = {});
+  Handle reduce_scatter_async(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                              Options options = {});
+  Status all_to_all(std::span<TensorView const> tensors, Options const& options = {});
+  Status all_to_all(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                    Options const& options = {});
+  Handle all_to_all_async(std::span<TensorView const> tensors, Options options = {});
+  Handle all_to_all_async(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                          Options options = {});
 
  private:
   std::shared_ptr<embedded::Member> member_;

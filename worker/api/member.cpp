@@ -63,6 +63,7 @@ Member::Member(Machinery machinery, service::Assignment const& assignment)
       machinery_(std::move(machinery)),
       group_(membership_of(assignment), *machinery_.plane, *machinery_.plans, memory_of(machinery_)),
       fused_(group_, place_.rank, machinery_.arena),
+      fused_blocks_(group_, place_.rank, place_.size, machinery_.arena),
       chooser_(assignment.group),
       checked_(place_) {}
 
@@ -190,52 +191,6 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
   return finish(std::move(result));
 }
 
-Status Member::run(Op op, std::span<TensorView const> tensors, Options const& options) {
-  if (auto status = check_timeout(options.timeout); status.has_error()) return status;
-  if (auto status = check_feedback(options, true); status.has_error()) return status;
-  if (is_rooted(op) && options.root >= place_.size)
-    return Error(WorkerErrc::bad_argument,
-                 "root " + std::to_string(options.root) + " in a group of " + std::to_string(place_.size));
-  if (!options.counts.empty() || !options.receive_counts.empty())
-    return Error(WorkerErrc::bad_argument, std::string(chorus::name(op)) + " takes no counts");
-  std::vector<engine::FusedTensor> list;
-  list.reserve(tensors.size());
-  for (auto const& tensor : tensors) {
-    if (tensor.bytes.size() % element_bytes(tensor.dtype) != 0)
-      return Error(WorkerErrc::bad_argument, "a tensor is no whole number of elements");
-    if (auto status = check_reduction(op, options.reduce, tensor.dtype); status.has_error()) return status;
-    if (options.compression && !has_format(tensor.dtype, *options.compression))
-      return Error(WorkerErrc::bad_argument, std::string(chorus::name(tensor.dtype)) + " has no codes of " +
-                                                 std::string(chorus::name(*options.compression)));
-    list.push_back({tensor.bytes, tensor.dtype});
-  }
-  if (options.algorithm != "auto")
-    if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
-  auto const timeout = meet(options);
-  if (timeout.has_error()) return timeout.error();
-  auto const path = group_.path();
-  bool const in_place = true;
-  // Counted as one run of all bytes, by the algorithm of the last call that it is made of.
-  metrics::FinishedRun run{op};
-  machinery_.ledger->begun(op);
-  auto result = fused_.run(op, list, options.reduce, [&](std::uint64_t elements, Dtype dtype) -> Result<CallOptions> {
-    auto const chosen = chooser_.choose(op, elements * element_bytes(dtype), path, in_place, options);
-    if (chosen.has_error()) return chosen.error();
-    auto& call = **chosen;
-    call.timeout = *timeout;
-    run.algorithm = call.algorithm->name;
-    run.bytes += elements * element_bytes(dtype);
-    run.dtype = dtype;
-    run.compression = options.compression;
-    if (options.compression)
-      run.wire_bytes += plan::wire_bytes_of(*options.compression, op, place_.size, {elements, {}, {}});
-    return call;
-  });
-  if (run.algorithm.empty()) run.algorithm = "none";
-  count(run, result);
-  return finish(std::move(result));
-}
-
 ::chorus::api::GroupCalls Member::calls() const {
   auto const calls = calls_.load(std::memory_order_acquire);
   return {name_, epoch_, calls, static_cast<double>(calls_ns_.load(std::memory_order_relaxed)) * 1e-9};
@@ -265,21 +220,11 @@ Status Member::call(Op op, ConstTensorView input, TensorView output, bool in_pla
   return run(op, input, output, in_place, options);
 }
 
-Status Member::call(Op op, std::span<TensorView const> tensors, Options const& options) {
-  Turn const turn(turns_);
-  return run(op, tensors, options);
-}
-
 std::shared_ptr<PendingCall> Member::begin(Op op, ConstTensorView input, TensorView output, bool in_place,
                                            Options options) {
   return submit([this, op, input, output, in_place, options = std::move(options)] {
     return run(op, input, output, in_place, options);
   });
-}
-
-std::shared_ptr<PendingCall> Member::begin(Op op, std::span<TensorView const> tensors, Options options) {
-  return submit([this, op, list = std::vector<TensorView>(tensors.begin(), tensors.end()),
-                 options = std::move(options)] { return run(op, list, options); });
 }
 
 // Numbers are drawn here, in the order of the calls; whoever calls without waiting is behind.

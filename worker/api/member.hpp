@@ -16,6 +16,7 @@
 #include "worker/api/chooser.hpp"
 #include "worker/api/pending_call.hpp"
 #include "worker/api/turns.hpp"
+#include "worker/engine/groups/fused_blocks.hpp"
 #include "worker/engine/groups/fused_calls.hpp"
 #include "worker/engine/groups/group.hpp"
 #include "worker/service/collectives/group.hpp"
@@ -41,8 +42,15 @@ struct Machinery {
   std::shared_ptr<metrics::RunLedger> ledger;  // of one member
 };
 
+// A list of tensors for an operation with blocks. In place `inputs` is empty.
+struct BlockLists {
+  std::vector<ConstTensorView> inputs;
+  std::vector<TensorView> outputs;
+  bool in_place = false;
+};
+
 // All functions from any thread.
-class Member {
+class Member : public std::enable_shared_from_this<Member> {
  public:
   Member(Machinery machinery, service::Assignment const& assignment);
   ~Member();  // interrupts what is queued, joins the thread and waits for the ends of messages
@@ -77,9 +85,11 @@ class Member {
   using Options = CollectiveOptions;
   [[nodiscard]] Status call(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options);
   [[nodiscard]] Status call(Op op, std::span<TensorView const> tensors, Options const& options);
+  [[nodiscard]] Status call(Op op, BlockLists const& lists, Options const& options);
   [[nodiscard]] std::shared_ptr<PendingCall> begin(Op op, ConstTensorView input, TensorView output, bool in_place,
                                                    Options options);
   [[nodiscard]] std::shared_ptr<PendingCall> begin(Op op, std::span<TensorView const> tensors, Options options);
+  [[nodiscard]] std::shared_ptr<PendingCall> begin(Op op, BlockLists lists, Options options);
 
   // Messages: see JoinedGroup.
   [[nodiscard]] Status send(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options);
@@ -108,7 +118,14 @@ class Member {
 
   // When it is their turn.
   [[nodiscard]] Status run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options);
+  // Those of lists are in member_lists.cpp.
   [[nodiscard]] Status run(Op op, std::span<TensorView const> tensors, Options const& options);
+  [[nodiscard]] Status run(Op op, BlockLists const& lists, Options const& options);
+  // What is wrong with options of a list, whatever its tensors are; and what with the dtype of one of them.
+  [[nodiscard]] Status check_list(Op op, Options const& options) const;
+  [[nodiscard]] static Status check_listed(Op op, Dtype dtype, Options const& options);
+  using RunList = std::function<engine::RunResult(engine::ChooseForBucket const& choose)>;
+  [[nodiscard]] Status run_list(Op op, bool in_place, Options const& options, RunList const& run);
   // What is left of the timeout when everybody has met.
   [[nodiscard]] Result<std::chrono::milliseconds> meet(Options const& options);
   [[nodiscard]] Status finish(engine::RunResult result);
@@ -140,6 +157,7 @@ class Member {
   Machinery const machinery_;
   Group group_;
   engine::FusedCalls fused_;
+  engine::FusedBlocks fused_blocks_;
   Chooser chooser_;
   CheckedBuffers checked_;  // on one's turn
   Turns turns_;

@@ -20,7 +20,6 @@ Status Member::check_message(std::string const& what, std::uint32_t peer, Messag
   auto const bad = [](std::string why) { return Error(WorkerErrc::bad_argument, std::move(why)); };
   if (peer >= place_.size)
     return bad(what + " rank " + std::to_string(peer) + " in a group of " + std::to_string(place_.size));
-  if (peer == place_.rank) return bad(what + " rank " + std::to_string(peer) + ", which is this member itself");
   if (options.tag > engine::tag_max)
     return bad("tag " + std::to_string(options.tag) + "; expected at most " + std::to_string(engine::tag_max));
   if (auto status = check_timeout(options.timeout); status.has_error()) return status;
@@ -36,9 +35,7 @@ Result<MessageRequest> Member::to_send(ConstTensorView tensor, std::uint32_t pee
 
 Result<MessageRequest> Member::to_receive(TensorView tensor, std::uint32_t source,
                                           MessageOptions const& options) const {
-  if (source == any_source && place_.size == 1)
-    return Error(WorkerErrc::bad_argument, "a receive from any source in a group of 1");
-  auto const checked = source == any_source ? (place_.rank + 1) % place_.size : source;
+  auto const checked = source == any_source ? place_.rank : source;
   if (auto const status = check_message("a message from", checked, options); status.has_error()) return status.error();
   auto const deadline = std::chrono::steady_clock::now() + std::min(options.timeout, timeout_max);
   return MessageRequest{MessageWay::receive, source, options.tag, {}, tensor.bytes, deadline, 0};
@@ -46,6 +43,7 @@ Result<MessageRequest> Member::to_receive(TensorView tensor, std::uint32_t sourc
 
 Status Member::finish_message(MessageResult const& result) {
   if (result.status.has_value()) return ok();
+  if (result.was_cancelled) return Error(WorkerErrc::cancelled, result.status.error().detail);
   auto const& why = result.status.error();
   if (result.ends_the_group && !is_over()) {
     end_by(why, result.culprits);
@@ -134,8 +132,9 @@ std::shared_ptr<PendingCall> Member::begin_messages(Result<std::vector<MessageRe
     std::atomic<std::size_t> left;
   };
   auto const ended = std::make_shared<Ended>(std::vector<MessageResult>(requests->size()), requests->size());
+  std::uint64_t number = 0;
   for (std::size_t i = 0; i < requests->size(); ++i)
-    group_.begin_message((*requests)[i], [this, pending, ended, i, received](MessageResult result) {
+    number = group_.begin_message((*requests)[i], [this, pending, ended, i, received](MessageResult result) {
       ended->results[i] = std::move(result);
       if (--ended->left != 0) return;
       auto const got = finish_messages(ended->results);
@@ -144,6 +143,12 @@ std::shared_ptr<PendingCall> Member::begin_messages(Result<std::vector<MessageRe
       std::lock_guard const lock(messaging_);
       --messages_begun_;
       message_ended_.notify_all();
+    });
+  bool const is_receive = requests->size() == 1 && requests->front().way == MessageWay::receive;
+  if (is_receive)
+    pending->let_cancel([member = weak_from_this(), number] {
+      auto const here = member.lock();
+      return here != nullptr && here->group_.cancel_receive(number);
     });
   return pending;
 }

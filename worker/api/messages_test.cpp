@@ -123,16 +123,92 @@ TEST_CASE("what cannot be is refused, and nothing else is disturbed") {
     CHECK(mentions(status.error().detail, why));
   };
   refused(group.send(number, 2), "a message to rank 2 in a group of 2");
-  refused(group.send(number, 0), "this member itself");
   refused(group.send(number, 1, {.tag = 0x80000000}), "tag 2147483648; expected at most 2147483647");
   refused(group.send(number, 1, {.timeout = std::chrono::milliseconds(0)}), "a timeout of 0 ms");
   refused(group.send(number, any_source), "a message to rank 4294967295");
   refused(group.recv_async(number, 7).wait(), "a message from rank 7 in a group of 2");
   CHECK(group.culprits().empty());
   embedded.everywhere([](JoinedGroup& group, std::size_t) { must(group.barrier()); });
+}
 
-  EmbeddedGroup alone(1);
-  refused(alone.join(0).recv_async(number, any_source).wait(), "any source in a group of 1");
+TEST_CASE("a member passes messages to itself in threads of its own, and blocks only for what is too large to wait") {
+  for (std::size_t const ranks : {std::size_t{1}, std::size_t{2}}) {
+    EmbeddedGroup embedded(ranks);
+    embedded.everywhere([](JoinedGroup& group, std::size_t r) {
+      auto const rank = static_cast<std::uint32_t>(r);
+      std::thread sender([&group, rank] {
+        for (std::int32_t i = 0; i < 100; ++i)
+          if (group.send(counting(i, i % 10 == 0 ? 100000 : 5), rank, {.tag = 1}).has_error()) return;
+      });
+      Numbers got(100000);
+      bool in_order = true;
+      for (std::int32_t i = 0; i < 100; ++i) {
+        auto const received = group.recv(got, i % 2 == 0 ? rank : any_source, {.tag = 1});
+        in_order = in_order && received.has_value() && received->source == rank && got[0] == i;
+      }
+      sender.join();
+      MUST(in_order);
+    });
+  }
+}
+
+TEST_CASE("either a message or a cancel wins a receive, and what was not received is there for the next one") {
+  for (auto const memory : {Memory::shared, Memory::own}) {
+    EmbeddedGroup embedded(2, memory);
+    embedded.everywhere([](JoinedGroup& group, std::size_t rank) {
+      constexpr std::int32_t count = 300;
+      if (rank == 0) {
+        for (std::int32_t i = 0; i < count; ++i) {
+          must(group.barrier());
+          must(group.send(Numbers{i}, 1));
+        }
+        return;
+      }
+      for (std::int32_t i = 0; i < count; ++i) {
+        Numbers first{-1}, second{-1};
+        auto const receive = group.recv_async(first, 0);
+        must(group.barrier());
+        auto const cancel = receive.cancel();
+        auto const ended = receive.wait();
+        MUST(cancel.has_value() == ended.has_error());
+        if (ended.has_value()) {
+          MUST(cancel.error().code == WorkerErrc::not_cancellable);
+          MUST(first[0] == i);
+          continue;
+        }
+        MUST(ended.error().code == WorkerErrc::cancelled);
+        must(group.recv(second, 0).has_value(), "the message is there for the next receive");
+        MUST(second[0] == i && first[0] == -1);
+      }
+    });
+  }
+}
+
+TEST_CASE("a thread that waits for a receive is woken by another one that cancels it, or by both that do") {
+  EmbeddedGroup embedded(2);
+  auto group = embedded.join(1);
+  for (int time = 0; time < 50; ++time) {
+    Numbers number(1);
+    auto const receive = group.recv_async(number, 0);
+    std::atomic<int> cancelled{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t) threads.emplace_back([&] { cancelled += receive.cancel().has_value() ? 1 : 0; });
+    CHECK(receive.wait().error().code == WorkerErrc::cancelled);
+    for (auto& thread : threads) thread.join();
+    CHECK(cancelled == 2);
+  }
+  CHECK(group.culprits().empty());
+}
+
+TEST_CASE("a cancel after the worker has stopped, or after the group is gone, says that the call has ended") {
+  EmbeddedGroup embedded(2);
+  Numbers number(1);
+  std::optional<JoinedGroup> group = embedded.join(1);
+  auto const receive = group->recv_async(number, 0);
+  embedded.workers.pop_back();
+  group.reset();
+  CHECK(receive.cancel().error().code == WorkerErrc::not_cancellable);
+  CHECK(receive.wait().error().code == EngineErrc::aborted);
 }
 
 TEST_CASE("a receive that is too small tells both members, and ends the epoch") {

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "collectives/core/result.hpp"
+#include "worker/api/errc.hpp"
 
 namespace chorus::embedded {
 
@@ -46,6 +48,27 @@ class PendingCall {
     ended_.notify_all();
     for (auto* const watcher : watchers_) watcher->notify();
   }
+  // How the call is taken back: returns true once the call has ended as cancelled. Without it the call cannot be.
+  void let_cancel(std::function<bool()> cancel) {
+    std::lock_guard const lock(mutex_);
+    cancel_ = std::move(cancel);
+  }
+  // See Handle.
+  [[nodiscard]] Status cancel() {
+    std::unique_lock lock(mutex_);
+    if (!status_ && cancel_ == nullptr)
+      return Error(WorkerErrc::not_cancellable,
+                   "only a receive can be cancelled: the other members wait for this one in this call");
+    if (!status_) {
+      auto const cancel = cancel_;  // takes time, and ends the call
+      lock.unlock();
+      if (cancel()) return ok();
+      lock.lock();
+    }
+    if (status_ && status_->has_error() && status_->error().code == WorkerErrc::cancelled) return ok();
+    return Error(WorkerErrc::not_cancellable,
+                 status_ ? "the call has ended" : "the receive has met its message, which it is getting");
+  }
   [[nodiscard]] bool is_done() const {
     std::lock_guard const lock(mutex_);
     return status_.has_value();
@@ -75,6 +98,7 @@ class PendingCall {
   mutable std::mutex mutex_;
   mutable std::condition_variable ended_;
   std::optional<Status> status_;
+  std::function<bool()> cancel_;
   std::vector<AnyCallEnded*> watchers_;
 };
 

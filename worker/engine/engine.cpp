@@ -20,7 +20,8 @@ constexpr int turns_max = 8;
 Engine::Engine(DataPlaneOptions options, Surroundings& surroundings, TrafficBook& traffic)
     : ConnectionOwner(std::move(options), surroundings, traffic),
       connections_(*this, options_.worker, surroundings, traffic),
-      unrested_(surroundings, connections_, borrowed_arenas_) {}
+      unrested_(surroundings, connections_, borrowed_arenas_),
+      messages_(*this, {options_.eager_bytes, options_.early_runs, options_.early_bytes}) {}
 
 Engine::~Engine() { CHORUS_ASSERT(shut_down_ && runs_.empty(), "an engine is shut down before it dies"); }
 
@@ -335,7 +336,7 @@ void Engine::settle() {
         dirty_runs_.push(run);
       } else if (auto failure = run.device_failure()) {
         end_run(run, std::move(failure));
-      } else if (run.finished()) {
+      } else if (run.finished() && !is_watch_of_nobody(run.spec())) {
         end_run(run, unsound_memory());
       }
     }

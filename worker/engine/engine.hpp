@@ -191,7 +191,7 @@ class Engine final : public ConnectionOwner, private MessageRuns {
   std::vector<Run*> device_runs_;                // runs of runs_ that use a GPU
   BorrowedArenas borrowed_arenas_;
   UnrestedRuns unrested_;
-  Messages messages_{*this};
+  Messages messages_;
   bool held_ = false;  // settle() returns at once: a caller further up the stack settles later
 };
 

@@ -156,6 +156,25 @@ CHORUS_API chorus_status_t chorus_reduce_list(chorus_group_t* group, chorus_tens
 CHORUS_API chorus_status_t chorus_broadcast_list(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                                                  chorus_collective_options_t const* options, chorus_error_t* error);
 
+// Collects the blocks of many tensors: outputs[i] is as from chorus_all_gather() with inputs[i] alone, and small
+// tensors share a call. In place, with `inputs` NULL: each of `outputs` is as in that call. Both point to `count`
+// tensors, of any sizes and dtypes, the same on every member; blocks are as equal as can be, and counts of the options
+// are not allowed. After a failure some may have their results and others not.
+CHORUS_API chorus_status_t chorus_all_gather_list(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                                  chorus_tensor_t const* outputs, size_t count,
+                                                  chorus_collective_options_t const* options, chorus_error_t* error);
+
+// Reduces many tensors, and leaves to each member its own block of each: chorus_reduce_scatter() of a list.
+CHORUS_API chorus_status_t chorus_reduce_scatter_list(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                                      chorus_tensor_t const* outputs, size_t count,
+                                                      chorus_collective_options_t const* options,
+                                                      chorus_error_t* error);
+
+// Exchanges the blocks of many tensors: chorus_all_to_all() of a list.
+CHORUS_API chorus_status_t chorus_all_to_all_list(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                                  chorus_tensor_t const* outputs, size_t count,
+                                                  chorus_collective_options_t const* options, chorus_error_t* error);
+
 #ifdef __cplusplus
 }
 #endif

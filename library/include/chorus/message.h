@@ -3,11 +3,11 @@
 //
 // A receive takes the first message of its source and tag in the order in which they were sent; of several receives
 // that fit, a message goes to the one that was called first. A message is bytes: dtypes need not agree, and it may be
-// shorter than the tensor that receives it. Peers and sources are other members.
+// shorter than the tensor that receives it. Peers and sources may be the calling member itself.
 //
 // A send ends when its tensor may change: a message of up to about 256 KiB may wait at the receiver for its receive, a
-// larger one is sent when its receive has been called. Members that both send before they receive use chorus_sendrecv()
-// or the forms that return at once.
+// larger one is sent when its receive has been called. Members that both send before they receive, and one that sends
+// itself more than that, use chorus_sendrecv() or the forms that return at once.
 //
 // CHORUS_BAD_ARGUMENT: nothing was sent. CHORUS_DEADLINE_EXCEEDED of a receive that no message has met: it has no
 // effect. Any other failure ends the epoch on both members, as that of a collective does: CHORUS_PLAN_MISMATCH if the
@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-// A source that stands for all other members: the receive takes the message of its tag that has arrived first.
+// A source that stands for all members: the receive takes the message of its tag that has arrived first.
 enum { CHORUS_ANY_SOURCE = -1 };
 
 // Options of a message. Set `size` to sizeof(chorus_message_options_t) and every member that is not wanted to 0: that

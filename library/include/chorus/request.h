@@ -8,9 +8,8 @@
 extern "C" {
 #endif
 
-// A call that was begun. For one thread at a time; it may outlive the handle of its group, and the worker. There is no
-// way to cancel one: a member that leaves a collective breaks it for all. It ends at its timeout at the latest, and
-// with CHORUS_ABORTED when its worker stops.
+// A call that was begun. For one thread at a time, but for chorus_request_cancel(); it may outlive the handle of its
+// group, and the worker. It ends at its timeout at the latest, and with CHORUS_ABORTED when its worker stops.
 typedef struct chorus_request chorus_request_t;
 
 // Returns CHORUS_PENDING if the call has not ended, otherwise how it ended. Never waits. Also fails with
@@ -28,6 +27,14 @@ CHORUS_API chorus_status_t chorus_request_wait_for(chorus_request_t const* reque
 // list that has, and returns how it ended. CHORUS_PENDING if none has. They may be of several groups; none is NULL.
 CHORUS_API chorus_status_t chorus_request_wait_any(chorus_request_t* const* requests, size_t count, int64_t timeout_ms,
                                                    size_t* index, chorus_error_t* error);
+
+// Cancels a receive, of chorus_recv_async(), that no message has met: the request ends with CHORUS_CANCELLED before
+// this returns, its memory is the caller's again, and a message that arrives later goes to the next receive. Also
+// CHORUS_OK if it was cancelled before. CHORUS_NOT_CANCELLABLE, and the call goes on: it has ended, or the receive has
+// met its message, or it is no receive. A send may have been received already. A collective is never cancelled, whether
+// it has begun or waits for its turn: the other members count on this member's call of it. Any thread, also while
+// another one waits for the request, until that one frees it. Also fails with CHORUS_BAD_ARGUMENT (`request` is NULL).
+CHORUS_API chorus_status_t chorus_request_cancel(chorus_request_t const* request, chorus_error_t* error);
 
 // Waits for the end of the call, and frees the request: until then the call uses the memory that was handed to it. NULL
 // is allowed.
@@ -100,6 +107,24 @@ CHORUS_API chorus_status_t chorus_reduce_list_async(chorus_group_t* group, choru
 CHORUS_API chorus_status_t chorus_broadcast_list_async(chorus_group_t* group, chorus_tensor_t const* tensors,
                                                        size_t count, chorus_collective_options_t const* options,
                                                        chorus_request_t** request, chorus_error_t* error);
+
+// Begins chorus_all_gather_list().
+CHORUS_API chorus_status_t chorus_all_gather_list_async(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                                        chorus_tensor_t const* outputs, size_t count,
+                                                        chorus_collective_options_t const* options,
+                                                        chorus_request_t** request, chorus_error_t* error);
+
+// Begins chorus_reduce_scatter_list().
+CHORUS_API chorus_status_t chorus_reduce_scatter_list_async(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                                            chorus_tensor_t const* outputs, size_t count,
+                                                            chorus_collective_options_t const* options,
+                                                            chorus_request_t** request, chorus_error_t* error);
+
+// Begins chorus_all_to_all_list().
+CHORUS_API chorus_status_t chorus_all_to_all_list_async(chorus_group_t* group, chorus_const_tensor_t const* inputs,
+                                                        chorus_tensor_t const* outputs, size_t count,
+                                                        chorus_collective_options_t const* options,
+                                                        chorus_request_t** request, chorus_error_t* error);
 
 #ifdef __cplusplus
 }

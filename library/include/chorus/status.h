@@ -52,7 +52,9 @@ enum {
   CHORUS_BIND_FAILED = 18,       // the host and port to listen on cannot be had
   CHORUS_BAD_SECURITY = 19,      // a file of tokens or a certificate that cannot be used
   CHORUS_PENDING = 20,           // a request has not ended yet
-  CHORUS_INTERNAL = 21           // anything else; the text says what
+  CHORUS_INTERNAL = 21,          // anything else; the text says what
+  CHORUS_CANCELLED = 22,         // a receive was cancelled, and has taken no message
+  CHORUS_NOT_CANCELLABLE = 23    // a call that has ended, or that another member may wait for; it goes on
 };
 
 // Returns the name of a status, "bad_argument"; "unknown" for other numbers. Any thread.

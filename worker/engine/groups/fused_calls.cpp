@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "collectives/core/assert.hpp"
-#include "collectives/plan/digest.hpp"
 
 namespace chorus::engine {
 namespace {
@@ -19,7 +18,7 @@ bool overlap(std::vector<std::span<std::byte>> memory) {
 }  // namespace
 
 FusedCalls::FusedCalls(Group& group, plan::Rank rank, memory::Arena* arena, FusionLimits limits)
-    : group_(group), rank_(rank), arena_(arena), limits_(limits), packed_(arena) {}
+    : group_(group), rank_(rank), arena_(arena), fused_(limits), packed_(arena) {}
 
 // Computed once for tensors that are passed again and again.
 void FusedCalls::place(std::span<FusedTensor const> tensors) {
@@ -38,27 +37,6 @@ void FusedCalls::place(std::span<FusedTensor const> tensors) {
     is_shared_.push_back(arena_ != nullptr && arena_->offset_of(tensor.bytes).has_value());
   }
   if (overlap(memory_)) is_shared_.assign(is_shared_.size(), false);
-}
-
-void FusedCalls::arrange(std::span<FusedTensor const> tensors) {
-  place(tensors);
-  bool const known = std::equal(tensors.begin(), tensors.end(), items_.begin(), items_.end(),
-                                [](FusedTensor const& tensor, FusionItem const& item) {
-                                  return tensor.bytes.size() == item.bytes && tensor.dtype == item.dtype;
-                                });
-  if (known) return;
-  items_.clear();
-  for (auto const& tensor : tensors) items_.push_back({tensor.bytes.size(), tensor.dtype});
-  buckets_ = fuse(items_, limits_);
-  digests_.clear();
-  // The agreement covers the whole list, so that members with different lists do not agree on some of the buckets.
-  std::vector<std::uint64_t> list;
-  if (buckets_.size() > 1)
-    for (auto const& item : items_) list.insert(list.end(), {item.bytes, static_cast<std::uint64_t>(item.dtype)});
-  for (auto const& bucket : buckets_) {
-    auto const own = fusion_digest(bucket);
-    digests_.push_back(list.empty() ? own : plan::digest(list.data(), list.size() * sizeof list.front(), own) | 1);
-  }
 }
 
 // Over links: packs and unpacks, unless the bucket is in one piece.
@@ -113,29 +91,11 @@ RunResult FusedCalls::run(Op op, FusionBucket const& bucket, ReduceOp reduce, Ca
 
 RunResult FusedCalls::run(Op op, std::span<FusedTensor const> tensors, ReduceOp reduce, Choose const& choose) {
   CHORUS_ASSERT(op == Op::all_reduce || op == Op::reduce || op == Op::broadcast, "operations without blocks");
-  arrange(tensors);
-  RunResult total;
-  if (buckets_.empty()) return total;
-  auto const began = std::chrono::steady_clock::now();
-  for (std::size_t b = 0; b < buckets_.size() && total.status.has_value(); ++b) {
-    auto options = choose(buckets_[b].elements(), buckets_[b].dtype);
-    if (options.has_error()) {
-      total.status = options.error();
-      return total;
-    }
-    options->agreement = digests_[b];
-    options->timeout = time_left(began + options->timeout);  // one deadline for all buckets
-    if (auto met = group_.meet(options->timeout); met.status.has_error()) return met;
-    auto result = run(op, buckets_[b], reduce, *options);
-    total.duration += result.duration;
-    total.wait_seconds += result.wait_seconds;
-    total.bytes_sent += result.bytes_sent;
-    total.bytes_received += result.bytes_received;
-    total.steps += result.steps;
-    total.status = std::move(result.status);
-    total.culprits = std::move(result.culprits);
-  }
-  return total;
+  place(tensors);
+  fused_.arrange(tensors, [](FusedTensor const& tensor) { return FusionItem{tensor.bytes.size(), tensor.dtype}; });
+  return fused_.run_each(group_, choose, [&](std::size_t bucket, CallOptions const& options) {
+    return run(op, fused_.buckets()[bucket], reduce, options);
+  });
 }
 
 }  // namespace chorus::engine

@@ -2,11 +2,10 @@
 // shared memory where members share memory: these are read and written in place.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <vector>
 
-#include "worker/engine/groups/fusion.hpp"
+#include "worker/engine/groups/fused_buckets.hpp"
 #include "worker/engine/groups/group.hpp"
 #include "worker/engine/groups/spare_memory.hpp"
 
@@ -20,8 +19,7 @@ struct FusedTensor {
 // Keeps its packing memory, and the buckets of the last list, between calls. One call at a time.
 class FusedCalls {
  public:
-  // Options for the call of a bucket, except in_place and agreement. Must give the same on all members.
-  using Choose = std::function<Result<CallOptions>(std::uint64_t elements, Dtype dtype)>;
+  using Choose = ChooseForBucket;
 
   // The group and the arena, which may be null, outlive the object.
   FusedCalls(Group& group, plan::Rank rank, memory::Arena* arena, FusionLimits limits = {});
@@ -34,7 +32,6 @@ class FusedCalls {
   [[nodiscard]] RunResult run(Op op, std::span<FusedTensor const> tensors, ReduceOp reduce, Choose const& choose);
 
  private:
-  void arrange(std::span<FusedTensor const> tensors);
   void place(std::span<FusedTensor const> tensors);
   [[nodiscard]] RunResult run(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions const& options);
   [[nodiscard]] RunResult run_packed(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions options);
@@ -45,10 +42,7 @@ class FusedCalls {
   Group& group_;
   plan::Rank const rank_;
   memory::Arena* const arena_;
-  FusionLimits const limits_;
-  std::vector<FusionItem> items_;  // of the list that the buckets are made for
-  std::vector<FusionBucket> buckets_;
-  std::vector<std::uint64_t> digests_;  // by bucket
+  FusedBuckets fused_;
   std::vector<std::span<std::byte>> memory_;
   std::vector<std::span<std::byte const>> contents_;
   std::vector<bool> is_shared_;               // by tensor: read and written in place

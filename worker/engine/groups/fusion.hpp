@@ -17,6 +17,7 @@ namespace chorus::engine {
 struct FusionItem {
   std::uint64_t bytes = 0;  // a multiple of the dtype's
   Dtype dtype = Dtype::f32;
+  friend bool operator==(FusionItem const&, FusionItem const&) = default;
 };
 
 // The same on all ranks.

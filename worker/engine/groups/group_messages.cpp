@@ -22,7 +22,8 @@ std::optional<engine::Failure> Group::enter_messages(std::span<engine::MessageRe
   has_messages_.store(true);
   if (auto why = messages_over_.failure()) return why;
   for (auto& request : requests)
-    if (request.way == engine::MessageWay::send) request.sequence = messages_->draw_sequence(request.peer);
+    request.sequence =
+        request.way == engine::MessageWay::send ? messages_->draw_sequence(request.peer) : messages_->draw_receive();
   return std::nullopt;
 }
 
@@ -36,9 +37,19 @@ void Group::run_messages(std::span<engine::MessageRequest> requests, std::span<e
   plane_.run_messages(messages_, requests, results);
 }
 
-void Group::begin_message(engine::MessageRequest request, engine::MessageDone done) {
-  if (auto const why = enter_messages(std::span(&request, 1))) return done(ended_before(*why));
-  plane_.begin_message(messages_, request, std::move(done));
+std::uint64_t Group::begin_message(engine::MessageRequest request, engine::MessageDone done) {
+  if (auto const why = enter_messages(std::span(&request, 1)))
+    done(ended_before(*why));
+  else
+    plane_.begin_message(messages_, request, std::move(done));
+  return request.sequence;
+}
+
+bool Group::cancel_receive(std::uint64_t receive) {
+  engine::MessageRequest cancel{.way = engine::MessageWay::cancel, .sequence = receive};
+  engine::MessageResult result;
+  plane_.run_messages(messages_, std::span(&cancel, 1), std::span(&result, 1));
+  return result.status.has_value();
 }
 
 }  // namespace chorus

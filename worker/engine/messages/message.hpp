@@ -15,24 +15,26 @@ namespace chorus::engine {
 
 inline constexpr std::uint32_t tag_max = 0x7fffffff;
 
-enum class MessageWay : std::uint8_t { send, receive };
+// cancel: ends a receive that no message has met, which takes none afterwards; fails if there is no such receive.
+enum class MessageWay : std::uint8_t { send, receive, cancel };
 
 // The memory stays valid until the message has ended.
 struct MessageRequest {
   MessageWay way = MessageWay::send;
-  plan::Rank peer = 0;  // another member; of a receive also any_source
+  plan::Rank peer = 0;  // of a receive also any_source
   std::uint32_t tag = 0;
   std::span<std::byte const> sent;
   std::span<std::byte> received;  // at least as large as the message
   std::chrono::steady_clock::time_point deadline;
-  std::uint64_t sequence = 0;  // of a send: MessageGroup::draw_sequence()
+  std::uint64_t sequence = 0;  // of a send: MessageGroup::draw_sequence(); of a receive and its cancel: draw_receive()
 };
 
 struct MessageResult {
   Status status;                     // EngineErrc
   std::vector<plan::Rank> culprits;  // empty on success or when no rank is to blame
   bool ends_the_group = false;       // no message of this epoch succeeds any more; false after a receive that no
-                                     // message has met until its deadline
+                                     // message has met until its deadline, or that was cancelled
+  bool was_cancelled = false;        // a receive that has taken no message; then `status` has an error too
   plan::Rank source = 0;             // of a receive
   std::uint64_t bytes = 0;           // of the message
 };

@@ -24,6 +24,8 @@ class MessageGroup {
   [[nodiscard]] GroupMembership const& membership() const { return membership_; }
   // Any thread. The next position among the messages to this member; whoever draws one sends that message.
   [[nodiscard]] std::uint64_t draw_sequence(plan::Rank to) { return sequences_[to].fetch_add(1); }
+  // Any thread. A number for a receive, by which it can be cancelled; never 0.
+  [[nodiscard]] std::uint64_t draw_receive() { return receives_.fetch_add(1); }
   // Any thread. Requests that were handed to the data thread and have not begun.
   std::atomic<std::uint64_t> handed_over{0};
 
@@ -42,8 +44,17 @@ class MessageGroup {
   };
   std::map<std::uint64_t, Waiting> waiting;  // receives without a message, by the number of their watch
   std::vector<std::uint64_t> under_way;      // runs of messages
-  std::optional<Failure> failure;            // has ended the epoch
-  bool is_open = false;                      // listed by Messages
+  // A message of this member to itself that no receive has taken.
+  struct ToSelf {
+    std::uint64_t run = 0;  // by which the table knows it; there is no run
+    std::span<std::byte const> content;
+    std::vector<std::byte> kept;  // the content of a send that has ended
+    MessageDone done;             // null if the send has ended
+    std::uint64_t watch = 0;      // for the deadline of a send that has not ended; 0: none
+  };
+  std::vector<ToSelf> to_self;
+  std::optional<Failure> failure;  // has ended the epoch
+  bool is_open = false;            // listed by Messages
 
  private:
   struct Kept {
@@ -57,6 +68,7 @@ class MessageGroup {
   std::vector<std::string> const channels_;  // by peer: names that run numbers are made of
   std::string const watches_;
   std::vector<std::atomic<std::uint64_t>> sequences_;
+  std::atomic<std::uint64_t> receives_{1};
   std::uint64_t watched_ = 0;
   std::vector<Kept> kept_;  // the most recently used last
 };

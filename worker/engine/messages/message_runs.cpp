@@ -55,4 +55,6 @@ bool is_watch(RunSpec const& spec) {
   return spec.sizes.elements == 0 && program.spec.algorithm == algorithm_name && program.input.empty();
 }
 
+bool is_watch_of_nobody(RunSpec const& spec) { return spec.program->channels.empty() && is_watch(spec); }
+
 }  // namespace chorus::engine

@@ -14,12 +14,15 @@
 namespace chorus::engine {
 
 // The run of a message of `bytes` bytes to or from `peer`; a watch for messages of `peer`, or of all members with
-// any_source, receives nothing and is opened by no peer.
+// any_source, receives nothing and is opened by no peer. A watch for this member itself has nobody to wait for.
 [[nodiscard]] RunSpec message_run(GroupMembership const& membership, MessageWay way, plan::Rank peer,
                                   std::uint64_t bytes);
 
 // True for a watch: to stand still is all that it does.
 [[nodiscard]] bool is_watch(RunSpec const& spec);
+
+// True for a watch that no other member can end: nothing but its deadline does, or MessageRuns::end_watch().
+[[nodiscard]] bool is_watch_of_nobody(RunSpec const& spec);
 
 // What the engine does for Messages. Data thread only.
 class MessageRuns {

@@ -3,25 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "worker/engine/messages/message_failures.hpp"
+
 namespace chorus::engine {
 namespace {
-
-MessageResult to_result(Failure const& failure, bool ends_the_group) {
-  MessageResult result;
-  result.status = Error(failure.code, failure.detail());
-  result.culprits = failure.culprits;
-  result.ends_the_group = ends_the_group;
-  return result;
-}
-
-Failure to_failure(RunResult const& ended) {
-  auto const& why = ended.status.error();
-  return {code_of(why), why.detail, ended.culprits, {}};
-}
-
-std::string name_of(MessageGroup const& group, plan::Rank rank) {
-  return "rank " + std::to_string(rank) + " (" + group.membership().members[rank].worker + ")";
-}
 
 std::string wanted(MessageGroup const& group, MessageRequest const& request) {
   auto const source = request.peer == any_source ? std::string("any rank") : name_of(group, request.peer);
@@ -43,10 +28,33 @@ void Messages::begin(GroupPtr const& group, MessageRequest const& request, Messa
     runs_.find_early_messages(group->membership().token, group->membership().epoch);
   }
   if (group->failure) return done(to_result(*group->failure, true));
-  if (request.way == MessageWay::send)
-    send(group, request, std::move(done));
-  else
-    receive(group, request, std::move(done));
+  switch (request.way) {
+    case MessageWay::send:
+      return send(group, request, std::move(done));
+    case MessageWay::receive:
+      return receive(group, request, std::move(done));
+    case MessageWay::cancel:
+      MessageResult result;
+      if (!cancel(*group, request.sequence)) result.status = Error(EngineErrc::aborted, "no receive waits");
+      return done(std::move(result));
+  }
+}
+
+bool Messages::cancel(MessageGroup& group, std::uint64_t receive) {
+  auto const found = std::find_if(group.waiting.begin(), group.waiting.end(), [receive](auto const& waiting) {
+    return waiting.second.request.sequence == receive;
+  });
+  if (found == group.waiting.end()) return false;
+  auto const watch = found->first;
+  auto const done = std::move(found->second.done);
+  group.waiting.erase(found);
+  group.table.forget(watch);
+  runs_.end_watch(watch);
+  MessageResult result;
+  result.status = Error(EngineErrc::aborted, "the receive was cancelled");
+  result.was_cancelled = true;
+  done(std::move(result));
+  return true;
 }
 
 void Messages::close(MessageGroup& group, Failure const& why) {
@@ -55,6 +63,7 @@ void Messages::close(MessageGroup& group, Failure const& why) {
 }
 
 void Messages::send(GroupPtr const& group, MessageRequest const& request, MessageDone done) {
+  if (request.peer == group->membership().rank) return send_to_self(group, request, std::move(done));
   auto const bytes = request.sent.size();
   RunCall const call{group->run_to(request.peer, request.sequence),
                      request.sent,
@@ -124,28 +133,26 @@ bool Messages::arrived(Identity const& from, links::Open const& open, std::uint3
     return true;
   }
   auto const self = std::find_if(groups_.begin(), groups_.end(), [&](auto const& each) { return each.get() == group; });
-  auto const kept = *self;  // a failure may drop it from the list
-  while (auto const match = kept->table.match()) {
-    auto const waiting = kept->waiting.find(match->id);
-    auto [request, done] = std::move(waiting->second);
-    kept->waiting.erase(waiting);
-    runs_.end_watch(match->id);
-    take(kept, match->arrival, request, std::move(done));
-  }
+  match(GroupPtr(*self));  // a failure may drop it from the list
   return true;
+}
+
+void Messages::match(GroupPtr const& group) {
+  while (auto const match = group->table.match()) {
+    auto const waiting = group->waiting.find(match->id);
+    auto [request, done] = std::move(waiting->second);
+    group->waiting.erase(waiting);
+    runs_.end_watch(match->id);
+    take(group, match->arrival, request, std::move(done));
+  }
 }
 
 void Messages::take(GroupPtr const& group, MessageTable::Arrival const& arrival, MessageRequest const& request,
                     MessageDone done) {
+  if (arrival.source == group->membership().rank) return take_from_self(*group, arrival.run, request, done);
   auto const bytes = arrival.envelope.bytes;
-  auto const self = group->membership().rank;
   if (bytes > request.received.size()) {
-    Failure const why{EngineErrc::plan_mismatch,
-                      name_of(*group, arrival.source) + " sends " + std::to_string(bytes) + " bytes with tag " +
-                          std::to_string(request.tag) + ", " + name_of(*group, self) + " receives at most " +
-                          std::to_string(request.received.size()),
-                      {std::min(self, arrival.source), std::max(self, arrival.source)},
-                      {}};
+    auto const why = too_large(*group, arrival.source, bytes, request);
     runs_.refuse_message(arrival.run, why);
     done(to_result(why, true));
     return end(*group, why);
@@ -173,6 +180,7 @@ void Messages::end(MessageGroup& group, Failure const& why) {
     receive.done(to_result(why, true));
   }
   for (auto const run : std::vector(group.under_way)) runs_.fail_message(run, why);
+  end_to_self(group, why);
   for (auto const run : group.table.unmatched()) {
     group.table.withdraw(run);
     runs_.refuse_message(run, why);

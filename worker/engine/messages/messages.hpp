@@ -10,16 +10,23 @@
 
 namespace chorus::engine {
 
+// What waits here for a receive, of the messages of a member to itself; as early runs do of other members' messages.
+struct MessageLimits {
+  std::uint64_t eager_bytes = 256 * 1024;  // a larger message is not kept: its send ends when it is received
+  std::size_t kept_messages = 1024;
+  std::uint64_t kept_bytes = 32 << 20;
+};
+
 // Data thread only. A failure of a message, other than a receive that no message has met until its deadline, ends the
 // messages of the epoch on both members: all others of it fail with the same reason.
 class Messages {
  public:
   // The runs outlive this object.
-  explicit Messages(MessageRuns& runs) : runs_(runs) {}
+  Messages(MessageRuns& runs, MessageLimits limits) : runs_(runs), limits_(limits) {}
   Messages(Messages const&) = delete;
   Messages& operator=(Messages const&) = delete;
 
-  // The request is valid: the peer is another member, or any_source of a receive.
+  // The request is valid: the peer is a member, or any_source of a receive.
   void begin(std::shared_ptr<MessageGroup> const& group, MessageRequest const& request, MessageDone done);
   // Ends the epoch here. Later requests fail.
   void close(MessageGroup& group, Failure const& why);
@@ -35,8 +42,16 @@ class Messages {
 
   void send(GroupPtr const& group, MessageRequest const& request, MessageDone done);
   void receive(GroupPtr const& group, MessageRequest const& request, MessageDone done);
+  [[nodiscard]] bool cancel(MessageGroup& group, std::uint64_t receive);
   void take(GroupPtr const& group, MessageTable::Arrival const& arrival, MessageRequest const& request,
             MessageDone done);
+  void match(GroupPtr const& group);
+  // The part about messages of a member to itself is in messages_to_self.cpp.
+  void send_to_self(GroupPtr const& group, MessageRequest const& request, MessageDone done);
+  void keep_to_self(MessageGroup& group, MessageGroup::ToSelf& message);
+  void take_from_self(MessageGroup& group, std::uint64_t run, MessageRequest const& request, MessageDone const& done);
+  void not_received(MessageGroup& group, std::uint64_t run, RunResult const& ended);
+  void end_to_self(MessageGroup& group, Failure const& why);
   void start(GroupPtr const& group, std::shared_ptr<RunKind> kind, RunCall const& call, MessageResult result,
              MessageDone done);
   void watch_ended(MessageGroup& group, std::uint64_t watch, RunResult ended);
@@ -44,6 +59,7 @@ class Messages {
   [[nodiscard]] MessageGroup* find(std::uint64_t token, std::uint32_t epoch) const;
 
   MessageRuns& runs_;
+  MessageLimits const limits_;
   std::vector<GroupPtr> groups_;
 };
 

@@ -4,11 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <deque>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
 #include "worker/engine/testing/failing_runs.hpp"
+#include "worker/engine/testing/message_members.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;
@@ -18,63 +18,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// A group of all ranks of a fleet, and its messages.
-class Members {
-  std::deque<std::vector<std::byte>> sent_;  // outlives the fleet
-
- public:
-  explicit Members(FleetOptions options) : fleet(std::move(options)) {
-    for (plan::Rank rank = 0; rank < fleet.ranks(); ++rank) {
-      GroupMembership membership{"g", 1, rank, {}, 4711};
-      for (plan::Rank other = 0; other < fleet.ranks(); ++other) membership.members.push_back(fleet.peer(other));
-      groups_.push_back(std::make_shared<MessageGroup>(std::move(membership)));
-    }
-  }
-
-  using Ended = std::shared_ptr<std::optional<MessageResult>>;
-  using Bytes = std::vector<std::byte>;
-
-  Ended send(plan::Rank from, plan::Rank to, std::uint32_t tag, Bytes bytes,
-             milliseconds timeout = milliseconds(1000)) {
-    return send_from(from, to, tag, sent_.emplace_back(std::move(bytes)), timeout);
-  }
-  Ended send_from(plan::Rank from, plan::Rank to, std::uint32_t tag, std::span<std::byte const> bytes,
-                  milliseconds timeout = milliseconds(1000)) {
-    MessageRequest request{MessageWay::send, to, tag, bytes, {}, fleet.now() + timeout, 0};
-    request.sequence = groups_[from]->draw_sequence(to);
-    return begin(from, request);
-  }
-  Ended receive(plan::Rank at, plan::Rank source, std::uint32_t tag, std::span<std::byte> to,
-                milliseconds timeout = milliseconds(1000)) {
-    return begin(at, {MessageWay::receive, source, tag, {}, to, fleet.now() + timeout, 0});
-  }
-  Ended begin(plan::Rank rank, MessageRequest const& request) {
-    auto ended = std::make_shared<std::optional<MessageResult>>();
-    fleet.engine(rank).begin_message(groups_[rank], request,
-                                     [ended](MessageResult result) { *ended = std::move(result); });
-    return ended;
-  }
-  void close(plan::Rank rank) {
-    fleet.engine(rank).close_messages(*groups_[rank], {EngineErrc::aborted, "the group was left", {}, {}});
-  }
-
-  LoopbackFleet fleet;
-
- private:
-  std::vector<std::shared_ptr<MessageGroup>> groups_;
-};
-
-std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
-  std::vector<std::byte> all(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) all[i] = static_cast<std::byte>(i * 31 + seed);
-  return all;
-}
-
-bool is_well(Members::Ended const& ended) { return ended->has_value() && (*ended)->status.has_value(); }
-
-EngineErrc code(Members::Ended const& ended) { return static_cast<EngineErrc>((*ended)->status.error().code.value()); }
-
-std::string text(Members::Ended const& ended) { return (*ended)->status.error().detail; }
+using Members = MessageMembers;
 
 }  // namespace
 

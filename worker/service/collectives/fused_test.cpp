@@ -1,4 +1,4 @@
-// Many tensors in one call: `tensors` of all_reduce, reduce and broadcast.
+// Many tensors in one call: `tensors` in place of `tensor`.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -77,6 +77,66 @@ TEST_CASE("avg, reduce and broadcast of a list") {
   all_succeed(group.call("broadcast", list_of(4) + R"(,"root":1})"));
   CHECK(group.at(0).get_tensor<float>(name_of(3)) == std::vector<float>(3, 3006));
   CHECK(group.at(0).get_tensor<float>(name_of(1)) == std::vector<float>(1, 3002));
+}
+
+TEST_CASE("all_gather, reduce_scatter and all_to_all of a list leave what they leave of each tensor alone") {
+  LiveGroup group(2);
+  group.assign(1);
+  // Tensor i has 2 i rows; row r of rank k is 1000 (k + 1) + 10 i + r.
+  constexpr std::size_t count = 5;
+  auto const value = [](std::size_t rank, std::size_t i, std::size_t row) {
+    return static_cast<float>(1000 * (rank + 1) + 10 * i + row);
+  };
+  auto const put = [&](std::size_t more = 0) {
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      for (std::size_t i = 0; i < count; ++i) {
+        std::vector<float> rows;
+        for (std::size_t row = 0; row < 2 * i + more; ++row) rows.push_back(value(rank, i, row));
+        REQUIRE(group.at(rank).put_tensor(name_of(i), "f32", rows).status / 100 == 2);
+      }
+  };
+  auto const holds = [&](std::size_t rank, std::size_t i, std::vector<float> const& expected) {
+    CAPTURE(rank);
+    CAPTURE(i);
+    CHECK(group.at(rank).get_tensor<float>(name_of(i)) == expected);
+  };
+  put();
+  all_succeed(group.call("all_gather", list_of(count) + "}"));
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<float> whole;
+      for (std::size_t from = 0; from < 2; ++from)
+        for (std::size_t row = 0; row < 2 * i; ++row) whole.push_back(value(from, i, row));
+      holds(rank, i, whole);
+    }
+  put();
+  all_succeed(group.call("reduce_scatter", list_of(count) + "}"));
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<float> own;
+      for (std::size_t row = rank * i; row < (rank + 1) * i; ++row) own.push_back(value(0, i, row) + value(1, i, row));
+      holds(rank, i, own);
+    }
+  put();
+  all_succeed(group.call("all_to_all", list_of(count) + "}"));
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<float> exchanged;
+      for (std::size_t from = 0; from < 2; ++from)
+        for (std::size_t row = rank * i; row < (rank + 1) * i; ++row) exchanged.push_back(value(from, i, row));
+      holds(rank, i, exchanged);
+    }
+
+  put(1);  // odd numbers of rows
+  auto const refused = group.call("reduce_scatter", list_of(count) + "}");
+  for (auto const& answer : refused) {
+    CHECK(answer.status == 422);
+    CHECK(answer.body.find("has 1 rows, which 2 ranks cannot divide evenly") != std::string::npos);
+  }
+  for (auto const& answer : group.call("all_gather", list_of(count) + R"(,"counts":[1,1]})"))
+    CHECK(answer.body.find("is for one tensor, not for a list") != std::string::npos);
+  all_succeed(group.call("all_gather", list_of(count) + "}"));
+  CHECK(group.at(1).get_tensor<float>(name_of(0)) == std::vector<float>{value(0, 0, 0), value(1, 0, 0)});
 }
 
 TEST_CASE("large and many: a list of one, of nothing but empty tensors, of more than a helper's share") {
@@ -163,7 +223,7 @@ TEST_CASE("impossible lists are refused with the place, before a number is drawn
   refused("all_reduce", R"({"tensors":["layer1"],"tensor":"layer2"})", "/tensors");
   refused("all_reduce", R"({"tensors":["layer1"],"output":"y"})", "/output");
   refused("all_reduce", R"({"tensors":["layer1"],"in_place":true})", "/in_place");
-  refused("all_gather", R"({"tensors":["layer1"]})", "/tensors");
+  refused("gather", R"({"tensors":["layer1"]})", "/tensors");
   refused("barrier", R"({"tensors":["layer1"]})", "/tensors");
   for (auto const& answer : group.all_reduce(list_of(4) + "}")) CHECK(answer.json().at("sequence") == 0);
 }

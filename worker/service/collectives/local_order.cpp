@@ -23,8 +23,10 @@ std::string quoted(std::string const& text) { return '"' + text.substr(0, 80) + 
 
 std::optional<Problem> check_fused(Op op, api::LocalCall const& call) {
   if (!takes_fused(op))
-    return invalid_field("/tensors",
-                         std::string(name(op)) + " takes one: all_reduce, reduce and broadcast take several");
+    return invalid_field("/tensors", std::string(name(op)) + " takes one: all_reduce, reduce, broadcast, all_gather, " +
+                                         "reduce_scatter and all_to_all take several");
+  if (!call.counts.empty() || !call.receive_counts.empty())
+    return invalid_field(call.counts.empty() ? "/receive_counts" : "/counts", "is for one tensor, not for a list");
   if (call.tensors.size() > max_fused_tensors)
     return invalid_field("/tensors", "has " + std::to_string(call.tensors.size()) + " names, at most " +
                                          std::to_string(max_fused_tensors) + " are possible");
@@ -161,8 +163,8 @@ Checked<Found> find(tensors::Store const& store, Op op, plan::Rank rank, api::Lo
 }
 
 // The first portion of the list, as one vector.
-Checked<Found> find_fused(tensors::Store const& store, plan::Rank rank, api::LocalCall const& call) {
-  auto list = FusedList::make(call.tensors, rank, store);
+Checked<Found> find_fused(tensors::Store const& store, FusedCall const& fused, api::LocalCall const& call) {
+  auto list = FusedList::make(fused, call.tensors, store);
   if (!list) return list.error();
   auto const elements = (*list)->portions().front().elements();
   return Found{{"", (*list)->dtype(), {elements}, elements, (*list)->version(0)}, 0, *list};
@@ -205,11 +207,14 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   Found found;
   auto local = Checked<LocalShape>(LocalShape{{ranks, {}, {}}, {}, ranks});
   if (op != Op::barrier) {
-    auto looked_up =
-        call.tensors.empty() ? find(store, op, assignment.rank, call) : find_fused(store, assignment.rank, call);
+    auto looked_up = call.tensors.empty() ? find(store, op, assignment.rank, call)
+                                          : find_fused(store, {op, ranks, assignment.rank}, call);
     if (!looked_up) return looked_up.error();
     found = std::move(*looked_up);
-    local = shape_local_call(op, ranks, call.root, assignment.rank, found.tensor, call);
+    if (call.tensors.empty())
+      local = shape_local_call(op, ranks, call.root, assignment.rank, found.tensor, call);
+    else
+      local = LocalShape{{found.tensor.elements, {}, {}}, {}, found.tensor.elements};
     if (!local) return local.error();
   }
   bool const is_one = found.parts == 0 && call.tensors.empty();

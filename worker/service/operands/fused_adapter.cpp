@@ -1,5 +1,7 @@
 #include "worker/service/operands/fused_adapter.hpp"
 
+#include <cstring>
+
 #include "worker/devices/cuda/gpus.hpp"
 
 namespace chorus::service {
@@ -21,33 +23,44 @@ std::string FusedAdapter::agreement_text() const {
 
 Status FusedAdapter::allocate(tensors::Pool& pool, bool brings, bool gets) {
   if (brings && !portion().is_alone()) {
-    auto block = tensors::acquire(pool, gpu(), portion().bytes);
+    auto block = tensors::acquire(pool, gpu(), portion().bytes / list_->blocks() * brought());
     if (!block) return block.error();
     packed_ = std::move(*block);
   }
   if (!gets) return ok();
   results_.resize(list_->tensors().size());
   for (auto const index : tensors_) {
-    auto block = tensors::acquire(pool, gpu(), list_->tensors()[index].data->size_bytes());
+    auto block = tensors::acquire(pool, gpu(), list_->result_bytes(list_->tensors()[index]));
     if (!block) return block.error();
     results_[index] = std::move(*block);
   }
   return ok();
 }
 
+std::vector<FusedAdapter::Copy> FusedAdapter::copies(std::uint32_t blocks) const {
+  std::vector<Copy> all;
+  auto const block_bytes = portion().bytes / list_->blocks();
+  for (auto const& piece : portion().pieces) {
+    auto const bytes = piece.bytes / list_->blocks();
+    for (std::uint32_t block = 0; block < blocks; ++block)
+      all.push_back({block * block_bytes + piece.at / list_->blocks(), piece.item, block * bytes, bytes});
+  }
+  return all;
+}
+
 Status FusedAdapter::combine() {
   if (portion().is_alone()) return ok();
   auto const& tensors = list_->tensors();
-  if (gpu() != nullptr) {
-    std::vector<devices::GpuCopy> copies;
-    for (auto const& piece : portion().pieces)
-      copies.push_back({packed_->data() + piece.at, tensors[piece.item].data->data(), piece.bytes});
-    return gpu()->copy(copies);
+  std::vector<devices::GpuCopy> on_gpu;
+  for (auto const& copy : copies(brought())) {
+    auto* const to = packed_->data() + copy.packed;
+    auto const* const from = tensors[copy.item].data->data() + copy.at;
+    if (gpu() != nullptr)
+      on_gpu.push_back({to, from, copy.bytes});
+    else
+      std::memcpy(to, from, copy.bytes);
   }
-  std::vector<std::span<std::byte const>> from;
-  for (auto const& tensor : tensors) from.push_back(tensor.data->bytes());
-  engine::pack(portion(), from, packed_->bytes());
-  return ok();
+  return gpu() != nullptr ? gpu()->copy(on_gpu) : ok();
 }
 
 std::span<std::byte const> FusedAdapter::combined() const {
@@ -61,23 +74,23 @@ std::shared_ptr<tensors::Block> FusedAdapter::destination() const {
 
 Status FusedAdapter::spread(std::span<std::byte> result) {
   if (portion().is_alone()) return ok();
-  if (gpu() != nullptr) {
-    std::vector<devices::GpuCopy> copies;
-    for (auto const& piece : portion().pieces)
-      copies.push_back({results_[piece.item]->data(), result.data() + piece.at, piece.bytes});
-    return gpu()->copy(copies);
+  std::vector<devices::GpuCopy> on_gpu;
+  for (auto const& copy : copies(gotten())) {
+    auto* const to = results_[copy.item]->data() + copy.at;
+    auto const* const from = result.data() + copy.packed;
+    if (gpu() != nullptr)
+      on_gpu.push_back({to, from, copy.bytes});
+    else
+      std::memcpy(to, from, copy.bytes);
   }
-  std::vector<std::span<std::byte>> to;
-  for (auto const& block : results_) to.push_back(block ? block->bytes() : std::span<std::byte>());
-  engine::unpack(portion(), result, to);
-  return ok();
+  return gpu() != nullptr ? gpu()->copy(on_gpu) : ok();
 }
 
 HeldResult FusedAdapter::results() const {
   std::vector<tensors::Store::NewVersion> versions;
   for (auto const index : tensors_) {
     auto const& tensor = list_->tensors()[index];
-    versions.push_back({tensor.name, tensor.dtype, tensor.shape, results_[index], tensor.version});
+    versions.push_back({tensor.name, tensor.dtype, list_->result_shape(tensor), results_[index], tensor.version});
   }
   return HeldResult(std::move(versions));
 }

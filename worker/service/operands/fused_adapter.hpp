@@ -30,6 +30,18 @@ class FusedAdapter final : public InputAdapter {
   [[nodiscard]] HeldResult results() const override;
 
  private:
+  // Bytes that are copied between the packed vector and a tensor of the list.
+  struct Copy {
+    std::uint64_t packed = 0;  // where they begin in the vector
+    std::size_t item = 0;      // index in the list
+    std::uint64_t at = 0;      // where they begin in the tensor
+    std::uint64_t bytes = 0;
+  };
+  // The vector is `blocks` blocks of all tensors, or one.
+  [[nodiscard]] std::vector<Copy> copies(std::uint32_t blocks) const;
+  // Blocks that this rank has of the vector: before the run, and after it.
+  [[nodiscard]] std::uint32_t brought() const { return list_->call().op == Op::all_gather ? 1 : list_->blocks(); }
+  [[nodiscard]] std::uint32_t gotten() const { return list_->call().op == Op::reduce_scatter ? 1 : list_->blocks(); }
   [[nodiscard]] engine::FusionBucket const& portion() const { return list_->portions()[number_]; }
   // The tensor of a portion that has only one.
   [[nodiscard]] std::size_t only() const { return portion().pieces.front().item; }

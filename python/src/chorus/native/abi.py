@@ -12,7 +12,7 @@ from typing import Any
 SONAME = "libchorus.so.0"
 VERSION = (0, 2)  # the first version that has all functions below
 
-OK, NO_COORDINATOR, NOT_ASSIGNED, NO_NEW_EPOCH, PENDING = 0, 2, 4, 5, 20
+OK, NO_COORDINATOR, NOT_ASSIGNED, NO_NEW_EPOCH, PENDING, NOT_CANCELLABLE = 0, 2, 4, 5, 20, 23
 ANY_SOURCE = -1
 DTYPES = ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8")
 REDUCTIONS = ("sum", "avg", "min", "max", "prod", "band", "bor", "bxor")
@@ -205,6 +205,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "chorus_request_wait": (_status, (_handle, _handle)),
     "chorus_request_wait_for": (_status, (_handle, c_int64, _handle)),
     "chorus_request_wait_any": (_status, (_to_handle, c_size_t, c_int64, POINTER(c_size_t), _handle)),
+    "chorus_request_cancel": (_status, (_handle, _handle)),
     "chorus_request_free": (None, (_handle,)),
 }
 _message, _received = POINTER(MessageOptions), POINTER(Received)
@@ -222,6 +223,9 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "chorus_all_reduce_list": (_handle, _out, c_size_t, _options),
     "chorus_reduce_list": (_handle, _out, c_size_t, _options),
     "chorus_broadcast_list": (_handle, _out, c_size_t, _options),
+    "chorus_all_gather_list": (_handle, _in, _out, c_size_t, _options),
+    "chorus_reduce_scatter_list": (_handle, _in, _out, c_size_t, _options),
+    "chorus_all_to_all_list": (_handle, _in, _out, c_size_t, _options),
     "chorus_send": (_handle, _in, c_uint32, _message),
     "chorus_recv": (_handle, _out, c_int64, _message, _received),
     "chorus_sendrecv": (_handle, _in, c_uint32, _out, c_int64, _message, _received),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import options, tensors
+from . import abi, options, tensors
 from .calls import Caller
 from .tensors import Operand
 
 
 class Blocks(Caller):
     """The part of `chorus.Group` about blocks.
+
+    `all_gather`, `reduce_scatter` and `all_to_all` take a list of arrays of any sizes and dtypes, and a list for `out`:
+    each result is as from a call with that array alone, and many small ones are several times as fast. They take no
+    `counts`.
 
     A result without `out` is a new array. It has whole rows of the tensor's shape; where its elements are no whole
     rows it has one dimension. Its memory is numpy's: `Worker.empty` saves a copy between workers of a host.
@@ -37,15 +41,15 @@ class Blocks(Caller):
 
         Parameters
         ----------
-        tensor : array of shape (n, ...)
+        tensor : array of shape (n, ...), or list of arrays
             This member's block. In place: the whole, with this member's block where it belongs.
-        out : array of the whole's elements, optional
+        out : array of the whole's elements, or list of arrays, optional
             Takes the whole. A new one is of shape (size n, ...), or of the rows that `counts` sum up to; where blocks
             are of unequal sizes without `counts`, `out` has to be given.
 
         Returns
         -------
-        array
+        array or list of arrays
             The whole.
         """
         how = options.collective(
@@ -57,6 +61,8 @@ class Blocks(Caller):
             compression=compression,
             error_feedback=error_feedback,
         )
+        if tensors.is_list(tensor):
+            return self._lists("all_gather", tensor, out, in_place, dtype, how, self._whole, async_op)
         if in_place:
             return self._inside("all_gather", tensor, out, dtype, how, async_op)
         read = tensors.read(tensor, dtype)
@@ -84,14 +90,14 @@ class Blocks(Caller):
 
         Parameters
         ----------
-        tensor : array of shape (n, ...)
+        tensor : array of shape (n, ...), or list of arrays
             The whole. In place this member's block is left where it belongs; the rest is unspecified.
-        out : array of the block's elements, optional
+        out : array of the block's elements, or list of arrays, optional
             Takes this member's block.
 
         Returns
         -------
-        array
+        array or list of arrays
             `out`, a new array, or in place `tensor`.
         """
         how = options.collective(
@@ -104,6 +110,8 @@ class Blocks(Caller):
             compression=compression,
             error_feedback=error_feedback,
         )
+        if tensors.is_list(tensor):
+            return self._lists("reduce_scatter", tensor, out, in_place, dtype, how, self._own, async_op)
         if in_place:
             return self._inside("reduce_scatter", tensor, out, dtype, how, async_op)
         read = tensors.read(tensor, dtype)
@@ -200,9 +208,9 @@ class Blocks(Caller):
 
         Parameters
         ----------
-        tensor : array of shape (n, ...)
+        tensor : array of shape (n, ...), or list of arrays
             Blocks for all ranks.
-        out : array, optional
+        out : array, or list of arrays, optional
             Takes the blocks of all ranks. A new one has the shape of `tensor`, or the rows that `receive_counts` sum
             up to.
         in_place : bool
@@ -212,10 +220,12 @@ class Blocks(Caller):
 
         Returns
         -------
-        array
+        array or list of arrays
             The blocks of all ranks.
         """
         how = options.collective(counts=counts, receive_counts=receive_counts, algorithm=algorithm, timeout=timeout)
+        if tensors.is_list(tensor):
+            return self._lists("all_to_all", tensor, out, in_place, dtype, how, self._exchanged, async_op)
         if in_place:
             return self._inside("all_to_all", tensor, out, dtype, how, async_op)
         read = tensors.read(tensor, dtype)
@@ -224,8 +234,7 @@ class Blocks(Caller):
         elif receive_counts is not None:
             to = tensors.new(read.dtype, tensors.shape_of(sum(receive_counts), read.shape))
         else:
-            length = self.block(self.rank, read.elements)[1] * self.size
-            to = tensors.new(read.dtype, read.shape if length == read.elements else (length,))
+            to = self._exchanged(read)
         return self._collective("all_to_all", [read, to], how, to.array, async_op)
 
     def _inside(self, name: str, tensor: Any, out: Any, dtype: str | None, how: Any, async_op: bool) -> Any:
@@ -233,14 +242,45 @@ class Blocks(Caller):
             raise TypeError(f"{name} in place takes no out")
         return self._collective(name, [None, tensors.written(tensor, dtype)], how, tensor, async_op)
 
-    def _whole(self, block: Operand, counts: Sequence[int] | None) -> Operand:
+    def _lists(
+        self,
+        name: str,
+        listed: Sequence[Any],
+        out: Any,
+        in_place: bool,
+        dtype: str | None,
+        how: abi.CollectiveOptions,
+        new: Callable[[Operand], Operand],
+        async_op: bool,
+    ) -> Any:
+        """Calls an operation on a list; `new` makes the array of a result."""
+        if in_place:
+            if out is not None:
+                raise TypeError(f"{name} in place takes no out")
+            inside = [tensors.written(one, dtype) for one in listed]
+            return self._collective_of_lists(name, None, inside, how, listed, async_op)
+        read = [tensors.read(one, dtype) for one in listed]
+        if out is None:
+            made = [new(one) for one in read]
+            return self._collective_of_lists(name, read, made, how, [one.array for one in made], async_op)
+        if not tensors.is_list(out) or len(out) != len(read):
+            raise TypeError(f"{name} of a list of {len(read)} takes a list of as many for out")
+        to = [tensors.written(one, dtype) for one in out]
+        return self._collective_of_lists(name, read, to, how, out, async_op)
+
+    def _exchanged(self, read: Operand) -> Operand:
+        """A new array for what all_to_all without counts gives."""
+        length = self.block(self.rank, read.elements)[1] * self.size
+        return tensors.new(read.dtype, read.shape if length == read.elements else (length,))
+
+    def _whole(self, block: Operand, counts: Sequence[int] | None = None) -> Operand:
         """A new array for the blocks of all ranks."""
         if counts is not None:
             return tensors.new(block.dtype, tensors.shape_of(sum(counts), block.shape))
         shape = (self.size * block.shape[0], *block.shape[1:]) if block.shape else (self.size,)
         return tensors.new(block.dtype, shape)
 
-    def _own(self, whole: Operand, counts: Sequence[int] | None) -> Operand:
+    def _own(self, whole: Operand, counts: Sequence[int] | None = None) -> Operand:
         """A new array for this rank's block of a whole."""
         if counts is None:
             length = self.block(self.rank, whole.elements)[1]

@@ -84,6 +84,22 @@ class Caller:
         keep = (tensors, listed, how)
         return self._run(f"{name}_list", (listed, len(tensors), ctypes.byref(how)), keep, result, async_op)
 
+    def _collective_of_lists(
+        self,
+        name: str,
+        inputs: Sequence[Operand] | None,
+        outputs: Sequence[Operand],
+        how: abi.CollectiveOptions,
+        result: Any,
+        async_op: bool,
+    ) -> Any:
+        """The same of the form that takes a list of inputs, None in place, and one of as many outputs."""
+        read = None if inputs is None else (abi.ConstTensor * len(inputs))(*(one.struct for one in inputs))
+        written = (abi.Tensor * len(outputs))(*(one.struct for one in outputs))
+        keep = (inputs, outputs, read, written, how)
+        arguments = (read, written, len(outputs), ctypes.byref(how))
+        return self._run(f"{name}_list", arguments, keep, result, async_op)
+
     def _run(self, name: str, arguments: tuple[Any, ...], keep: Any, result: Any, async_op: bool) -> Any:
         # Only the main thread runs handlers of signals: it waits in slices, others in the library.
         waits = self._worker.interruptible and threading.current_thread() is threading.main_thread()

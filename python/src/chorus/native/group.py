@@ -300,7 +300,7 @@ class Group(Blocks, Messages):
 
 
 def _is_list(tensor: Any, out: Any) -> bool:
-    if not isinstance(tensor, (list, tuple)):
+    if not tensors.is_list(tensor):
         return False
     if out is not None:
         raise TypeError("a list of tensors is reduced in place: out is not allowed")

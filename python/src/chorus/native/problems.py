@@ -17,6 +17,7 @@ __all__ = [
     "NoCoordinator",
     "NoNewEpoch",
     "NotAssigned",
+    "NotCancellable",
     "NotShared",
     "OutOfMemory",
     "ProtocolError",
@@ -55,6 +56,10 @@ class Aborted(ChorusError, code="aborted"):
 
 class ProtocolError(ChorusError, code="protocol_error"):
     """A member sent what cannot be."""
+
+
+class NotCancellable(ChorusError, code="not_cancellable"):
+    """The call has ended, or another member may wait for it; `Work.cancel` returns False then."""
 
 
 class OutOfMemory(ChorusError, MemoryError, code="out_of_memory"):

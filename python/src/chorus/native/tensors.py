@@ -69,6 +69,11 @@ class Operand:
         self.struct: Any = struct(where, self.elements, _DTYPE[content.dtype], 0)
 
 
+def is_list(tensor: Any) -> bool:
+    """Whether a call is given several tensors."""
+    return isinstance(tensor, (list, tuple))
+
+
 def read(array: Any, dtype: str | None) -> Operand:
     """Returns an array that a call only reads; one that is not contiguous is copied once."""
     return Operand(array, buffers.to_send(array, dtype), abi.ConstTensor)

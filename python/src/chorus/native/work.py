@@ -12,6 +12,7 @@ from typing import Any
 
 from ..deadline import Deadline
 from ..errors import ChorusError, NoAnswer
+from ..problems import Cancelled
 from . import abi
 from .library import Library
 
@@ -72,6 +73,21 @@ class Request:
         with self.held(seconds) as alone:
             return alone and self._ended_by("chorus_request_wait_for", round(1000 * seconds))
 
+    def cancel(self) -> bool:
+        """Cancels the receive; returns whether it is cancelled, now or before."""
+        if self._holder == threading.get_ident():  # in a signal's handler that has interrupted a wait
+            return self._cancelled()
+        with self.held():
+            return self._cancelled()
+
+    def _cancelled(self) -> bool:
+        if self.ended or not self.pointer:
+            return isinstance(self.error, Cancelled)
+        status, error = self.library.status("chorus_request_cancel", self.pointer)
+        if error is not None and status != abi.NOT_CANCELLABLE:
+            raise error
+        return error is None
+
     def finish(self) -> None:
         """Waits for the end, however long it takes; not in a signal's handler that has interrupted a wait."""
         if self._holder != threading.get_ident():
@@ -121,10 +137,10 @@ class Requests:
 
 
 class Work:
-    """A collective that was begun with ``async_op=True``. Any thread may ask.
+    """A collective or message that was begun with ``async_op=True``. Any thread may ask.
 
-    Its arrays are used until it has ended: do not read what it writes, nor write what it reads, before then. It cannot
-    be cancelled; its timeout ends it, and the worker's close. A `Work` that is dropped goes on.
+    Its arrays are used until it has ended: do not read what it writes, nor write what it reads, before then. Its
+    timeout ends it, and the worker's close; a receive also `cancel`. A `Work` that is dropped goes on.
     """
 
     def __init__(self, request: Request, requests: Requests, result: Any, owner: object) -> None:
@@ -166,6 +182,20 @@ class Work:
                 raise NoAnswer(f"the collective has not ended within {timeout:g} s, and goes on")
         self._ended(True)
         return self.result
+
+    def cancel(self) -> bool:
+        """Cancels a receive that no message has met; a message that arrives later goes to the next receive.
+
+        Collectives, sends and `sendrecv` are never cancelled: other members count on them.
+
+        Returns
+        -------
+        bool
+            True if it is cancelled, now or before: `wait` raises `chorus.Cancelled`, and the array is free. False: it
+            has ended, or has met its message, or is no receive; it goes on.
+        """
+        self._request.check_process()
+        return self._request.cancel()
 
     @property
     def result(self) -> Any:
