@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/core/compression.hpp"
 #include "collectives/core/op.hpp"
 #include "collectives/core/reduce_op.hpp"
 #include "collectives/core/result.hpp"
-#include "collectives/core/wire_format.hpp"
 #include "worker/api/element.hpp"
 
 namespace chorus {
@@ -31,10 +31,11 @@ struct CollectiveOptions {
   std::string algorithm = "auto";              // or a name out of docs/reference/algorithms.md
   std::optional<std::uint32_t> arity;          // of an algorithm that was named and takes one
   std::vector<std::uint32_t> algorithm_shape;  // likewise
-  std::optional<WireFormat> compression;       // sends codes: docs/reference/compressed_collectives.md
-  std::vector<std::uint64_t> counts;           // elements per block, where blocks are not as equal as can be
-  std::vector<std::uint64_t> receive_counts;   // of all_to_all with counts: elements from each rank
-  std::chrono::milliseconds timeout{30000};    // from when the call begins, which is when those before it have ended
+  // Sends codes, of a format or {format, level}: docs/reference/compressed_collectives.md.
+  std::optional<Compression> compression;
+  std::vector<std::uint64_t> counts;          // elements per block, where blocks are not as equal as can be
+  std::vector<std::uint64_t> receive_counts;  // of all_to_all with counts: elements from each rank
+  std::chrono::milliseconds timeout{30000};   // from when the call begins, which is when those before it have ended
 };
 
 // A receive from any source takes the message of its tag that has arrived first.

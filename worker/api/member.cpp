@@ -4,6 +4,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
+#include "collectives/plan/codes.hpp"
 #include "worker/api/errc.hpp"
 #include "worker/service/requests/problems.hpp"
 
@@ -186,9 +187,9 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
     if (tensor.bytes.size() % element_bytes(tensor.dtype) != 0)
       return Error(WorkerErrc::bad_argument, "a tensor is no whole number of elements");
     if (auto status = check_reduction(op, options.reduce, tensor.dtype); status.has_error()) return status;
-    if (options.compression && !has_format(tensor.dtype, *options.compression))
-      return Error(WorkerErrc::bad_argument, std::string(chorus::name(tensor.dtype)) + " has no codes of " +
-                                                 std::string(chorus::name(*options.compression)));
+    if (options.compression && !plan::has_codes(tensor.dtype, *options.compression))
+      return Error(WorkerErrc::bad_argument,
+                   std::string(chorus::name(tensor.dtype)) + " has no codes of " + to_string(*options.compression));
     list.push_back({tensor.bytes, tensor.dtype});
   }
   if (options.algorithm != "auto")

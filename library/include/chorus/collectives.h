@@ -86,6 +86,8 @@ typedef struct chorus_collective_options {
   // bf16, f16, int8, fp8_e4m3: sends codes of the elements, which lose precision; of all_reduce, reduce,
   // reduce_scatter, all_gather, broadcast of floats. NULL: none. The same on all members.
   char const* compression;
+  // host, rack, zone, region: with a compression of all_reduce, only messages between two of them are codes. NULL: all.
+  char const* between;
 } chorus_collective_options_t;
 
 // Reduces the tensors of all members, element by element, to every member. `input` and `output` have the same size and

@@ -31,8 +31,8 @@ bool averages_over_parts(RunOrder const& order) {
   return order.contributions > 0 && order.reduce == ReduceOp::avg && reduces(order.spec.op);
 }
 
-std::string_view compression_of(RunOrder const& order) {
-  return order.compression ? name(*order.compression) : std::string_view();
+std::string compression_of(RunOrder const& order) {
+  return order.compression ? to_string(*order.compression) : std::string();
 }
 
 bool wants_digests(RunOrder const& order) { return order.digests && order.spec.op != Op::barrier; }
@@ -96,6 +96,7 @@ engine::RunSpec Runner::to_spec(RunOrder const& order, RunMemory const& memory) 
   spec.dtype = memory.carried ? memory.carried->dtype() : memory.dtype;
   spec.reduce = memory.carried ? memory.carried->reduce() : order.reduce;
   spec.sizes = memory.carried ? memory.carried->sizes() : order.sizes;
+  spec.codes = engine::codes_between(order.compression, *spec.program);
   spec.input = memory.run_input();
   spec.output = memory.run_output();
   spec.gpu = memory.run_gpu();

@@ -110,6 +110,10 @@ Checked<RunPart> Runner::part_of(RunOrder const& order) {
 awaitable<Checked<RunMemory>> Runner::acquire(RunOrder const& order) {
   auto memory = co_await acquire_narrow(order);
   if (!memory) co_return memory.error();
+  if (memory->gpu != nullptr && engine::codes_between(order.compression, *memory->part.program))
+    co_return invalid_field("/compression",
+                            "codes between groups are of tensors in memory of the host, and this one lies on a GPU; "
+                            "compression without 'between' is possible");
   auto const carried = co_await carry(order, *memory);
   if (!carried) co_return to_problem(carried.error(), {order.rank});
   co_return memory;

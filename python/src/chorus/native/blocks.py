@@ -29,7 +29,7 @@ class Blocks(Caller):
         arity: int | None = None,
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
-        compression: str | None = None,
+        compression: options.Compression | None = None,
         async_op: bool = False,
     ) -> Any:
         """Collects the blocks of all members, in rank order, at every member.
@@ -74,7 +74,7 @@ class Blocks(Caller):
         arity: int | None = None,
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
-        compression: str | None = None,
+        compression: options.Compression | None = None,
         async_op: bool = False,
     ) -> Any:
         """Reduces the tensors of all members, and leaves to each its own block.

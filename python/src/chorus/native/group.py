@@ -32,7 +32,8 @@ class Group(Blocks, Messages):
     counts          elements per rank's block, one for each rank; without it blocks as equal as can be
     algorithm       a name from docs/reference/algorithms.md, with `arity` and `algorithm_shape` where it takes one
     compression     ``"bf16"``, ``"f16"``, ``"int8"``, ``"fp8_e4m3"``: send codes of floats, which lose precision; not
-                    in all collectives (docs/reference/compressed_collectives.md)
+                    in all collectives (docs/reference/compressed_collectives.md). ``{"format": "int8", "between":
+                    "rack"}``: only between two racks (or ``"host"``, ``"zone"``, ``"region"``)
     timeout         seconds from when the call begins, which is when those before it have ended; 30 unless given
     async_op        return a `Work` at once; the result is what its `wait` returns
     =============== ====================================================================================================
@@ -138,7 +139,7 @@ class Group(Blocks, Messages):
         arity: int | None = None,
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
-        compression: str | None = None,
+        compression: options.Compression | None = None,
         async_op: bool = False,
     ) -> Any:
         """Reduces the tensors of all members, element by element, to every member.
@@ -179,7 +180,7 @@ class Group(Blocks, Messages):
         algorithm: str | None = None,
         arity: int | None = None,
         timeout: float | None = None,
-        compression: str | None = None,
+        compression: options.Compression | None = None,
         async_op: bool = False,
     ) -> Any:
         """Reduces the tensors of all members, only to the root.
@@ -216,7 +217,7 @@ class Group(Blocks, Messages):
         algorithm: str | None = None,
         arity: int | None = None,
         timeout: float | None = None,
-        compression: str | None = None,
+        compression: options.Compression | None = None,
         async_op: bool = False,
     ) -> Any:
         """Copies the root's tensor to the tensors of all members.
