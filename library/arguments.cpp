@@ -161,11 +161,13 @@ Result<CollectiveOptions> to_options(chorus_collective_options_t const* options)
   if (receive_counts.has_error()) return receive_counts.error();
   to.receive_counts.assign(receive_counts->begin(), receive_counts->end());
   if (given->timeout_ms != 0) to.timeout = std::chrono::milliseconds(given->timeout_ms);
+  if (given->compression == nullptr && given->between != nullptr) return bad("between: there is no compression");
   set(to.error_feedback, given->error_feedback);
   if (given->compression == nullptr) return to;
-  to.compression = parse_wire_format(given->compression);
-  if (!to.compression)
-    return bad("compression: " + unknown_name("format", given->compression, names_of(all_wire_formats)));
+  auto const between = given->between != nullptr ? std::optional<std::string>(given->between) : std::nullopt;
+  auto const compression = parse_compression(given->compression, between);
+  if (compression.has_error()) return bad("compression: " + compression.error().detail);
+  to.compression = *compression;
   return to;
 }
 

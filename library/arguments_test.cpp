@@ -59,6 +59,18 @@ TEST_CASE("a compression is a format by its name; another name is refused, with 
   CHECK(refused.error().detail.find("did you mean 'int8'?") != std::string::npos);
 }
 
+TEST_CASE("codes between groups have a level by its name, and need a compression") {
+  chorus_collective_options_t given{};
+  given.size = sizeof(given);
+  given.compression = "bf16";
+  given.between = "rack";
+  CHECK(to_options(&given)->compression == Compression(WireFormat::bf16, Level::rack));
+  given.between = "world";
+  CHECK(to_options(&given).error().detail.find("there are host, rack, zone, region") != std::string::npos);
+  given.compression = nullptr;
+  CHECK(to_options(&given).error().detail.find("there is no compression") != std::string::npos);
+}
+
 TEST_CASE("the options of a program with an earlier header are taken; what lies behind them is not read") {
   chorus_collective_options_t given{};
   given.size = offsetof(chorus_collective_options_t, compression);

@@ -10,7 +10,7 @@
 namespace chorus::algorithms {
 namespace {
 
-constexpr std::array<plan::Algorithm const*, 24> catalogue{&mesh,
+constexpr std::array<plan::Algorithm const*, 25> catalogue{&mesh,
                                                            &centralized,
                                                            &tree,
                                                            &double_tree,
@@ -33,7 +33,8 @@ constexpr std::array<plan::Algorithm const*, 24> catalogue{&mesh,
                                                            &bruck,
                                                            &dissemination,
                                                            &pairwise,
-                                                           &direct};
+                                                           &direct,
+                                                           &grouped_allpairs};
 
 }  // namespace
 

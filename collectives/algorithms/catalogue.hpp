@@ -35,6 +35,7 @@ extern plan::Algorithm const bruck;
 extern plan::Algorithm const dissemination;
 extern plan::Algorithm const pairwise;
 extern plan::Algorithm const direct;
+extern plan::Algorithm const grouped_allpairs;
 
 [[nodiscard]] std::span<plan::Algorithm const* const> all();
 

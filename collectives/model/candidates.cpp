@@ -95,7 +95,22 @@ std::string names_of(Has has) {
   return names.empty() ? "none does" : names + (names.find(',') == std::string::npos ? " does" : " do");
 }
 
+bool sends_codes(Algorithm const& algorithm) { return algorithm.coded_from != nullptr; }
+
 }  // namespace
+
+std::optional<Level> coded_level(std::optional<Compression> const& compression, Network const& network) {
+  if (!compression || !compression->between) return std::nullopt;
+  auto const level = *compression->between;
+  return network.largest_group(level) == network.ranks() ? std::nullopt : std::optional(level);
+}
+
+Result<Shape> shape_between(Level level, Network const& network) {
+  if (are_neighbours(network, level)) return network.group_sizes(level);
+  auto const group = std::string(name(level));
+  return Error(PlanErrc::unsupported_operation, "codes between " + group + "s need the ranks of each " + group +
+                                                    " side by side in the group's order, which is not by locality");
+}
 
 std::vector<Shape> shapes_of(Network const& network) {
   std::vector<Shape> sizes, shapes;
@@ -116,10 +131,14 @@ Candidates::Candidates(Wish wish, Network const& network)
       root_(wish_.root            ? *wish_.root
             : is_rooted(wish_.op) ? 0
                                   : best_root(network)),
+      coded_level_(model::coded_level(wish_.compression, network)),
       shapes_(shapes_of(network)) {}
 
 std::vector<Spec> Candidates::of(Algorithm const& algorithm) const {
   std::vector<Spec> specs;
+  // Without codes these plans only have copies that others do not have.
+  if (coded_level_ ? !sends_codes(algorithm) : sends_codes(algorithm) && algorithm.name != wish_.algorithm)
+    return specs;
   for (auto& shape : shapes_for(algorithm)) {
     auto spec = plain(algorithm);
     spec.shape = std::move(shape);
@@ -142,6 +161,10 @@ Spec Candidates::plain(Algorithm const& algorithm) const {
 }
 
 std::vector<Shape> Candidates::shapes_for(Algorithm const& algorithm) const {
+  if (coded_level_) {
+    auto const shape = shape_between(*coded_level_, network_);
+    return shape ? std::vector<Shape>{*shape} : std::vector<Shape>();
+  }
   if (wish_.shape) return {*wish_.shape};
   std::vector<Shape> shapes{{}};
   if (algorithm.shapes == nullptr) return shapes;
@@ -167,6 +190,11 @@ Error Candidates::refusal(Algorithm const& algorithm) const {
   auto const can = [&](Algorithm const& other) { return other.check(plain(other)).has_value(); };
   if (!can(algorithm) && !wish_.arity)
     return {PlanErrc::unsupported_operation, spec.algorithm + " does not do " + op + "; " + names_of(can)};
+  if (coded_level_ && !sends_codes(algorithm))
+    return {PlanErrc::unsupported_operation,
+            spec.algorithm + " sends no codes between groups; " +
+                names_of([&](Algorithm const& other) { return can(other) && sends_codes(other); })};
+  if (coded_level_) return refusal();
   spec.shape = wish_.shape.value_or(Shape());
   if (auto const status = algorithm.check(spec); status.has_error()) return status.error();
   auto const fitting = names_of([&](Algorithm const& other) { return can(other) && fits(other, plain(other)); });
@@ -176,6 +204,12 @@ Error Candidates::refusal(Algorithm const& algorithm) const {
 }
 
 Error Candidates::refusal() const {
+  if (coded_level_)
+    if (auto const shape = shape_between(*coded_level_, network_); !shape) return shape.error();
+  if (coded_level_)
+    return {PlanErrc::unsupported_operation, "no algorithm does " + std::string(name(wish_.op)) +
+                                                 " with codes between " + std::string(name(*coded_level_)) +
+                                                 "s; all_reduce has one"};
   return {PlanErrc::unsupported_operation, "no algorithm does " + std::string(name(wish_.op)) +
                                                (wish_.reproducible ? " in worker order" : "") +
                                                (wish_.uneven ? " with uneven blocks" : "")};

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/core/compression.hpp"
 #include "collectives/model/network.hpp"
 #include "collectives/plan/algorithm.hpp"
 
@@ -18,7 +19,10 @@ struct Wish {
   std::optional<std::uint32_t> arity;
   std::optional<plan::Shape> shape;
   bool in_place = false;
-  bool uneven = false;        // blocks of different sizes
+  bool uneven = false;  // blocks of different sizes
+  // Codes between groups: only plans that have them, in groups of `compression->between`, unless all ranks are in one.
+  // A compression of all messages says nothing here: it is of the elements that the caller passes.
+  std::optional<Compression> compression;
   bool reproducible = false;  // only algorithms that reduce in worker order, which all give the same bits
 };
 
@@ -28,6 +32,13 @@ struct Wish {
 [[nodiscard]] std::vector<plan::Shape> shapes_of(Network const& network);
 
 // Enumerates the specs by which an algorithm can fulfil a wish.
+// Returns the level between whose groups the messages are codes: none if the caller names none, or if all ranks are in
+// one group.
+[[nodiscard]] std::optional<Level> coded_level(std::optional<Compression> const& compression, Network const& network);
+// Returns the sizes of the groups of this level. Errors: PlanErrc::unsupported_operation unless the ranks of each group
+// are neighbours.
+[[nodiscard]] Result<plan::Shape> shape_between(Level level, Network const& network);
+
 class Candidates {
  public:
   // The network must outlive this object. Computes the shapes above and the root once: the rank of least distance or,
@@ -51,6 +62,7 @@ class Candidates {
   Wish wish_;
   Network const& network_;
   plan::Rank root_;
+  std::optional<Level> coded_level_;
   std::vector<plan::Shape> shapes_;
 };
 

@@ -28,8 +28,8 @@ std::vector<Spec> specs(Wish const& wish, plan::Algorithm const& algorithm, std:
   return Candidates(wish, network).of(algorithm);
 }
 
-std::string refusal(Wish const& wish, plan::Algorithm const& algorithm) {
-  auto const localities = places("flat:6");
+std::string refusal(Wish const& wish, plan::Algorithm const& algorithm, std::string const& topology = "flat:6") {
+  auto const localities = places(topology);
   Network const network(localities, Constants::defaults());
   Candidates const candidates(wish, network);
   CHECK(candidates.of(algorithm).empty());
@@ -96,12 +96,27 @@ TEST_CASE("the candidates of an algorithm have the shapes that it accepts") {
 TEST_CASE("no two candidates of an algorithm have the same spec") {
   for (auto const op : all_ops)
     for (auto const* algorithm : algorithms::all_for(op)) {
-      auto all = specs({.op = op}, *algorithm, "racks:2x2x4");
+      auto all = specs({.op = op, .algorithm = std::string(algorithm->name)}, *algorithm, "racks:2x2x4");
       CHECK_FALSE(all.empty());
       std::sort(all.begin(), all.end());
       CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
       for (auto const& spec : all) CHECK(algorithm->check(spec).has_value());
     }
+}
+
+TEST_CASE(
+    "codes between racks have the racks' sizes, those between hosts the hosts', and inside one rack there are none") {
+  auto const between = [](Level level) { return Wish{.compression = Compression(WireFormat::int8, level)}; };
+  auto const racks = specs(between(Level::rack), algorithms::grouped_allpairs, "racks:2x2x4");
+  REQUIRE(racks.size() == 1);
+  CHECK(racks[0].shape == Shape{8, 8});
+  auto const hosts = specs(between(Level::host), algorithms::grouped_allpairs, "racks:2x2x4");
+  REQUIRE(hosts.size() == 1);
+  CHECK(hosts[0].shape == Shape{4, 4, 4, 4});
+  CHECK(specs(between(Level::rack), algorithms::ring, "racks:2x2x4").empty());
+  CHECK(specs(between(Level::rack), algorithms::grouped_allpairs, "hosts:2x4").empty());
+  CHECK(specs(between(Level::rack), algorithms::ring, "hosts:2x4").size() == 1);
+  CHECK(specs({}, algorithms::grouped_allpairs, "racks:2x2x4").empty());
 }
 
 TEST_CASE("trees that would be the same star are one candidate") {
@@ -121,6 +136,11 @@ TEST_CASE("the refusal of an impossible wish names possible ones") {
   CHECK(reproducible.starts_with("ring does not reduce in worker order; mesh, centralized"));
   auto const uneven = refusal({.op = Op::all_to_all, .algorithm = "bruck", .uneven = true}, algorithms::bruck);
   CHECK(uneven == "bruck needs blocks of equal size; with others pairwise, direct do");
+  Wish between_racks{.algorithm = "ring", .compression = Compression(WireFormat::int8, Level::rack)};
+  CHECK(refusal(between_racks, algorithms::ring, "racks:2x2x4") ==
+        "ring sends no codes between groups; grouped_allpairs does");
+  between_racks.op = Op::reduce;
+  CHECK(refusal(between_racks, algorithms::tree, "racks:2x2x4").ends_with("; none does"));
   CHECK(refusal({.algorithm = "bcube", .arity = 1}, algorithms::bcube).find("expected at least 2") !=
         std::string::npos);
 }

@@ -34,6 +34,7 @@ Constants Constants::defaults() {
   constants.gamma_s_per_byte = gbyte_per_s(8);
   constants.cache_bytes = 1 << 20;
   constants.cached_gamma_s_per_byte = gbyte_per_s(50);
+  constants.codec_s_per_byte = gbyte_per_s(4);
   constants.uplink_s_per_byte[host] = card_s_per_byte(constants);
   constants.host_cores = 8;
   constants.message_cpu_s = 4e-6;

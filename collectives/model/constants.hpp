@@ -24,6 +24,7 @@ struct Constants {
   // Arriving data is added to them there. 0: the whole vector is in memory.
   std::uint64_t cache_bytes = 0;
   double cached_gamma_s_per_byte = 0;
+  double codec_s_per_byte = 0;               // to encode or to decode a byte of the tensor
   std::uint64_t segment_bytes = 256 * 1024;  // default of schedules
 
   // Inverse bandwidth of the uplink that all ranks of a group share, for each direction. 0: only links limit.

@@ -97,7 +97,7 @@ class Fold {
         constants_(network.constants()),
         volume_(volume),
         sample_(std::move(sample)),
-        segment_bytes_(static_cast<double>(constants_.segment_bytes)),
+        segment_bytes_(static_cast<double>(std::min(constants_.segment_bytes, volume.segment_bytes_max()))),
         gamma_s_per_byte_(network.gamma_s_per_byte(volume.bytes())),
         rest_(sample_.ranks.size()),
         fresh_(sample_.ranks.size()) {
@@ -197,13 +197,18 @@ class Fold {
   // Adds the first segments to the round, and the rest to the whole plan.
   void add(Instruction const& i) {
     auto const writes = i.writes_dst();
+    plan::Slice const read{i.src, i.src_chunk, i.chunks, i.stride}, written{i.dst, i.dst_chunk, i.chunks, i.stride};
+    bool const is_local = i.op == Opcode::copy || i.op == Opcode::reduce;
     auto const carried =
-        volume_.bytes({writes ? i.dst : i.src, writes ? i.dst_chunk : i.src_chunk, i.chunks, i.stride});
+        is_local ? std::max(volume_.bytes(read), volume_.bytes(written)) : volume_.bytes(writes ? written : read);
     auto const bytes = static_cast<double>(carried);
     auto const first = std::min(bytes, segment_bytes_), rest = bytes - first;
     auto& all = rest_[nth_];
-    auto const gamma = i.op == Opcode::copy ? constants_.gamma_s_per_byte : gamma_s_per_byte_;
-    if (i.op != Opcode::send && !i.receives()) {
+    bool const converts = is_local && (volume_.is_coded(read) || volume_.is_coded(written));
+    auto const gamma = converts               ? constants_.codec_s_per_byte
+                       : i.op == Opcode::copy ? constants_.gamma_s_per_byte
+                                              : gamma_s_per_byte_;
+    if (is_local) {
       if (fresh_[nth_][place(i.src, i.src_chunk)]) received_.push_back(place(i.dst, i.dst_chunk));
       if (i.op == Opcode::reduce) first_.local_s += first * gamma;
       all.local_s += bytes * gamma;
@@ -289,9 +294,9 @@ class Fold {
 }  // namespace
 
 Cost fold(Algorithm const& algorithm, Spec const& spec, Network const& network, std::uint64_t elements,
-          std::size_t element_bytes, std::uint64_t budget) {
+          std::size_t element_bytes, std::uint64_t budget, std::optional<WireFormat> codes) {
   CHORUS_ASSERT(spec.ranks == network.ranks(), "a plan and a network of as many ranks");
-  auto const volume = Volume(spec, algorithm.chunks(spec), elements, element_bytes);
+  auto const volume = Volume(spec, algorithm.chunks(spec), elements, element_bytes, codes_of(algorithm, spec, codes));
   return Fold(algorithm, spec, network, volume, sample_of(algorithm, spec, budget))();
 }
 

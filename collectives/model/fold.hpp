@@ -10,7 +10,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "collectives/core/wire_format.hpp"
 #include "collectives/model/cost.hpp"
 #include "collectives/model/network.hpp"
 #include "collectives/plan/algorithm.hpp"
@@ -22,9 +24,10 @@ namespace chorus::model {
 // instructions of the sampled ranks costs as much as its neighbours.
 inline constexpr std::uint64_t folded_instructions_max = 8192;
 
-// Returns the cost. Requires that the algorithm accepts the spec and that the network has spec.ranks ranks.
+// Returns the cost. Requires that the algorithm accepts the spec and that the network has spec.ranks ranks. `codes`: as
+// in simulate().
 [[nodiscard]] Cost fold(plan::Algorithm const& algorithm, plan::Spec const& spec, Network const& network,
                         std::uint64_t elements, std::size_t element_bytes,
-                        std::uint64_t budget = folded_instructions_max);
+                        std::uint64_t budget = folded_instructions_max, std::optional<WireFormat> codes = std::nullopt);
 
 }  // namespace chorus::model

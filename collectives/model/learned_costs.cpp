@@ -22,7 +22,8 @@ constexpr std::uint64_t beginnings = 2;
 }  // namespace
 
 LearnedCosts::Key LearnedCosts::key_of(Place const& place) {
-  return {place.group, place.epoch, place.op, static_cast<unsigned>(std::bit_width(place.bytes)) / 2};
+  return {place.group, place.epoch, place.op, static_cast<unsigned>(std::bit_width(place.bytes)) / 2,
+          place.compression ? to_string(*place.compression) : std::string()};
 }
 
 void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double predicted_seconds, double seconds) {

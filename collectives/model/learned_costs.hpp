@@ -12,7 +12,7 @@
 namespace chorus::model {
 
 // A value without a clock; not thread-safe. Remembers the last `places_max` places: a place is a group's epoch, an
-// operation and a size class (powers of four).
+// operation, a size class (powers of four) and a compression.
 //
 // A run right after one of another plan can take twice as long as those that follow it (connections, caches, sleeping
 // threads), and the first run of all even longer. So plans are compared by *warm* runs, which follow one of the same
@@ -48,6 +48,7 @@ class LearnedCosts {
     std::uint32_t epoch = 0;
     Op op = Op::all_reduce;
     std::uint64_t bytes = 0;
+    std::optional<Compression> compression = std::nullopt;
   };
 
   // Records a run of `spec`; `predicted_seconds` is the model's, uncorrected. Both times are positive.
@@ -65,6 +66,7 @@ class LearnedCosts {
     std::uint32_t epoch;
     Op op;
     unsigned size_class;
+    std::string compression;
     auto operator<=>(Key const&) const = default;
   };
   struct Learned {

@@ -35,10 +35,14 @@ struct Shared {
   double round_work_s = 0;
 };
 
+// A local instruction: a copy, a reduction of received data, or either with an encoding or a decoding.
+enum class LocalWork : std::uint8_t { copy, reduction, codec };
+
 class Resources {
  public:
-  // The network must outlive this object. Each rank has a vector of `vector_bytes` bytes.
-  Resources(Network const& network, std::uint64_t vector_bytes);
+  // The network must outlive this object. Each rank has a vector of `vector_bytes` bytes, which travels in segments of
+  // at most `segment_bytes_max`.
+  Resources(Network const& network, std::uint64_t vector_bytes, std::uint64_t segment_bytes_max);
 
   // Begins the next round, to which the following messages belong.
   void next_round() { ++round_; }
@@ -54,8 +58,8 @@ class Resources {
                          seconds(bytes, hop.beta_s_per_byte + gamma), ready.first_s);
   }
 
-  // Does a local copy, or a reduction of received data. Returns when it has ended.
-  Interval work(plan::Rank rank, std::uint64_t bytes, Interval ready, bool reduces);
+  // Does a local instruction. Returns when it has ended.
+  Interval work(plan::Rank rank, std::uint64_t bytes, Interval ready, LocalWork kind);
 
   // Returns the bytes that the busiest rank has sent.
   [[nodiscard]] std::uint64_t most_sent_bytes() const;

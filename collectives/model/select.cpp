@@ -122,8 +122,10 @@ class Selection {
   [[nodiscard]] bool simulated() const { return network_.ranks() <= max_simulated_ranks; }
 
   [[nodiscard]] Cost cost(Algorithm const& algorithm, Spec const& spec) const {
-    if (simulated()) return simulate(algorithm, spec, network_, elements_, element_bytes_).cost;
-    return fold(algorithm, spec, network_, elements_, element_bytes_);
+    auto const codes =
+        coded_level(wish_.compression, network_) ? std::optional(wish_.compression->format) : std::nullopt;
+    if (simulated()) return simulate(algorithm, spec, network_, elements_, element_bytes_, codes).cost;
+    return fold(algorithm, spec, network_, elements_, element_bytes_, folded_instructions_max, codes);
   }
 
   static std::string predicted(Considered const& it) {

@@ -32,7 +32,7 @@ class Run {
         network_(network),
         volume_(volume),
         readiness_(spec.ranks, volume.chunks(), most_scratch(algorithm, spec), spec.in_place),
-        resources_(network, volume.bytes()),
+        resources_(network, volume.bytes(), volume.segment_bytes_max()),
         first_send_(spec.ranks + 1),
         next_(spec.ranks),
         end_(spec.ranks) {}
@@ -207,7 +207,11 @@ class Run {
     if (changes_nothing(i)) return;
     auto ready = readiness_.of(rank, read(i));
     if (i.op == Opcode::reduce) ready = later(ready, readiness_.of(rank, written(i)));
-    land(rank, i, resources_.work(rank, volume_.bytes(written(i)), ready, i.op == Opcode::reduce));
+    auto const bytes = std::max(volume_.bytes(read(i)), volume_.bytes(written(i)));
+    auto const kind = volume_.is_coded(read(i)) || volume_.is_coded(written(i)) ? LocalWork::codec
+                      : i.op == Opcode::reduce                                  ? LocalWork::reduction
+                                                                                : LocalWork::copy;
+    land(rank, i, resources_.work(rank, bytes, ready, kind));
   }
 
   void land(Rank rank, Instruction const& i, Interval done) {
@@ -233,9 +237,9 @@ class Run {
 }  // namespace
 
 Simulation simulate(Algorithm const& algorithm, Spec const& spec, Network const& network, std::uint64_t elements,
-                    std::size_t element_bytes) {
+                    std::size_t element_bytes, std::optional<WireFormat> codes) {
   CHORUS_ASSERT(spec.ranks == network.ranks(), "a plan and a network of as many ranks");
-  auto const volume = Volume(spec, algorithm.chunks(spec), elements, element_bytes);
+  auto const volume = Volume(spec, algorithm.chunks(spec), elements, element_bytes, codes_of(algorithm, spec, codes));
   return Run(algorithm, spec, network, volume)();
 }
 

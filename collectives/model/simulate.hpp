@@ -8,8 +8,10 @@
 // still being read.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "collectives/core/wire_format.hpp"
 #include "collectives/model/cost.hpp"
 #include "collectives/model/network.hpp"
 #include "collectives/plan/algorithm.hpp"
@@ -25,8 +27,10 @@ struct Simulation {
 // Returns cost and bottleneck. Rounds are generated one after the other, and only one is kept: memory grows with the
 // messages of a round, time with all messages. Requires that the algorithm accepts the spec, that the network has
 // spec.ranks ranks, and that both ends of a message are in the same round, which tests check for all algorithms.
+// `codes`: format of the run, for a plan that sends codes (Algorithm::coded_from).
 [[nodiscard]] Simulation simulate(plan::Algorithm const& algorithm, plan::Spec const& spec, Network const& network,
-                                  std::uint64_t elements, std::size_t element_bytes);
+                                  std::uint64_t elements, std::size_t element_bytes,
+                                  std::optional<WireFormat> codes = std::nullopt);
 
 // Returns the amount of work of simulate(): the number of calls of emit(), each of which takes 10 to 100 ns.
 [[nodiscard]] std::uint64_t simulated_rounds(plan::Algorithm const& algorithm, plan::Spec const& spec);

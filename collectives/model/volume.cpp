@@ -10,13 +10,20 @@ plan::Layout layout_of(plan::Spec const& spec, std::uint32_t chunks, std::uint64
 
 }  // namespace
 
-Volume::Volume(plan::Spec const& spec, std::uint32_t chunks, std::uint64_t elements, std::size_t element_bytes)
+Volume::Volume(plan::Spec const& spec, std::uint32_t chunks, std::uint64_t elements, std::size_t element_bytes,
+               Codes codes)
     : layout_(layout_of(spec, chunks, elements)),
       element_bytes_(spec.op == Op::barrier ? 1 : element_bytes),
       chunks_(chunks),
+      codes_(codes),
       simple_(!has_blocks(spec.op) || chunks == spec.ranks) {
   quotient_ = layout_.elements() / chunks;
   remainder_ = layout_.elements() % chunks;
+}
+
+std::uint64_t Volume::bytes_of_codes(std::uint32_t chunk) const {
+  auto const at = chunk % chunks_;
+  return carriers(codes_.format, begin_of(at + 1) - begin_of(at)) * chorus::element_bytes(carrier_of(codes_.format));
 }
 
 // Chunk k of scratch has the size of chunk k mod C of the vector.

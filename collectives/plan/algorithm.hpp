@@ -52,6 +52,9 @@ struct Algorithm {
   // Returns true if every rank has the rounds and instructions of the rank before it, moved on by one rank (Rotation,
   // rotation.hpp). A simulation then needs the instructions of one rank only. Null: never.
   bool (*rotates)(Spec const& spec) = nullptr;
+
+  // Returns the first scratch chunk that holds codes (Program::coded_from). Null: none does.
+  std::uint32_t (*coded_from)(Spec const& spec) = nullptr;
 };
 
 }  // namespace chorus::plan

@@ -59,6 +59,7 @@ Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank) {
   program.rank = position_of(spec, rank);
   program.chunks = algorithm.chunks(seen);
   program.scratch_chunks = algorithm.scratch_chunks(seen, program.rank);
+  if (algorithm.coded_from != nullptr) program.coded_from = algorithm.coded_from(seen);
   program.rooted = algorithm.rooted || is_rooted(spec.op);
   program.equal_chunks = algorithm.equal_chunks != nullptr && algorithm.equal_chunks(seen);
   CHORUS_ASSERT(!has_blocks(spec.op) || program.chunks % spec.ranks == 0, "as many chunks for every rank");

@@ -9,6 +9,12 @@ namespace chorus::plan {
 
 static_assert(std::endian::native == std::endian::little, "digests are over little-endian numbers");
 
+namespace {
+
+constexpr auto coded_bit = std::uint32_t{1} << 31;
+
+}  // namespace
+
 void digest_channels(Program& program, bool same_chunks_on_both_ends) {
   for (auto const& instruction : program.instructions) {
     bool const sends = instruction.op == Opcode::send;
@@ -19,6 +25,9 @@ void digest_channels(Program& program, bool same_chunks_on_both_ends) {
     if (same_chunks_on_both_ends) {
       record[3] = (sends ? instruction.src_chunk : instruction.dst_chunk) % program.chunks;
       record[4] = instruction.stride;
+      bool const is_coded = sends ? program.is_coded(instruction.src, instruction.src_chunk)
+                                  : program.is_coded(instruction.dst, instruction.dst_chunk);
+      if (is_coded) record[3] |= coded_bit;
     }
     auto& chain = sends ? channel->send_digest : channel->receive_digest;
     chain = digest(record.data(), sizeof record, chain);

@@ -1,5 +1,6 @@
 // A term of a reduction is a partial sum if an instruction of this rank has made it, or the sender of the message. The
-// pass reads the sender's round: a message from its input is its contribution, and every other message a partial sum.
+// pass reads the sender's round: a message from its input is its contribution, or a coded copy of it, and every other
+// message a partial sum.
 #include <vector>
 
 #include "collectives/plan/passes.hpp"
@@ -52,9 +53,25 @@ class Marking {
     for (auto const& i : sink_.instructions())
       if (i.op == Opcode::send && i.peer == program_.rank && sent++ == next) {
         ++next;
+        if (program_.is_coded(i.src, i.src_chunk)) return !is_copy_of_input(rank, i.src_chunk, round);
         return i.src != Buffer::input;
       }
     return true;
+  }
+
+  // Returns true if the last instruction before the round by which the rank writes this coded chunk is a copy of its
+  // input.
+  [[nodiscard]] bool is_copy_of_input(Rank rank, std::uint32_t chunk, std::uint32_t round) const {
+    Sink sink;
+    while (round-- > 0) {
+      sink.clear();
+      algorithm_.emit(program_.spec, rank, round, sink);
+      auto const all = sink.instructions();
+      for (auto i = all.rbegin(); i != all.rend(); ++i)
+        if (i->writes_dst() && i->dst == Buffer::scratch && i->dst_chunk == chunk)
+          return i->op == Opcode::copy && i->src == Buffer::input;
+    }
+    return false;
   }
 
   struct Asked {

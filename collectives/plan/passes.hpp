@@ -29,7 +29,8 @@ void widen_partials(Program& program);
 void mark_partials(Algorithm const& algorithm, Program& program);
 
 // Adds the digests of the messages per peer. They cover number, lane and length of every message and, if
-// `same_chunks_on_both_ends` (see Algorithm), the numbers of its chunks; scratch chunk k counts as k mod C.
+// `same_chunks_on_both_ends` (see Algorithm), the numbers of its chunks, and whether these hold codes; scratch chunk k
+// counts as k mod C.
 void digest_channels(Program& program, bool same_chunks_on_both_ends);
 
 // Replaces positions by ranks in a program of by_positions(spec), whose spec becomes `spec`. Chunks keep their numbers.

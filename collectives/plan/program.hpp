@@ -34,11 +34,17 @@ struct Channel {
   friend bool operator==(Channel const&, Channel const&) = default;
 };
 
+inline constexpr std::uint32_t no_codes = ~std::uint32_t{0};
+
 struct Program {
   Spec spec;
   Rank rank = 0;
   std::uint32_t chunks = 1;
-  std::uint32_t scratch_chunks = 0;             // chunk k has the size of chunk k mod C
+  std::uint32_t scratch_chunks = 0;  // chunk k has the size of chunk k mod C
+  // Scratch chunks from this one on hold codes where the run has a format (core/wire_format.hpp), otherwise elements. A
+  // copy to such a chunk encodes, a copy from it decodes, and a reduction of it decodes and adds. Messages of such
+  // chunks are codes, and no message is reduced as it arrives. These instructions name one chunk each.
+  std::uint32_t coded_from = no_codes;
   bool rooted = false;                          // Spec::root has a special role
   bool equal_chunks = false;                    // see Algorithm
   ChunkRange input;                             // see memory() in holding.hpp
@@ -52,6 +58,9 @@ struct Program {
   [[nodiscard]] std::span<Dependency const> dependencies_of(std::size_t instruction) const {
     return std::span(dependencies)
         .subspan(dependency_begin[instruction], dependency_begin[instruction + 1] - dependency_begin[instruction]);
+  }
+  [[nodiscard]] bool is_coded(Buffer buffer, std::uint32_t chunk) const {
+    return buffer == Buffer::scratch && chunk >= coded_from;
   }
   [[nodiscard]] Channel const* channel(Rank peer) const;  // null if the plan has no messages with the peer
   [[nodiscard]] std::size_t memory_bytes() const;

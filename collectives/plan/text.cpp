@@ -22,8 +22,9 @@ std::string digest_text(std::uint64_t digest) {
 void append_header(std::string& text, Program const& program) {
   text += "plan " + to_string(program.spec) + '\n';
   text += "rank " + std::to_string(program.rank) + " chunks " + std::to_string(program.chunks) + " scratch " +
-          std::to_string(program.scratch_chunks) + (program.rooted ? " rooted" : "") +
-          (program.equal_chunks ? " equal" : "") + '\n';
+          std::to_string(program.scratch_chunks) +
+          (program.coded_from != no_codes ? " coded_from " + std::to_string(program.coded_from) : "") +
+          (program.rooted ? " rooted" : "") + (program.equal_chunks ? " equal" : "") + '\n';
   for (auto const& channel : program.channels)
     text += "channel " + std::to_string(channel.peer) + " sends " + std::to_string(channel.sends) + ' ' +
             digest_text(channel.send_digest) + " receives " + std::to_string(channel.receives) + ' ' +

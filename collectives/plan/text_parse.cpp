@@ -172,6 +172,7 @@ class Parser {
     program_.chunks = line.number();
     line.expect("scratch");
     program_.scratch_chunks = line.number();
+    if (line.accept("coded_from")) program_.coded_from = line.number();
     program_.rooted = line.accept("rooted");
     program_.equal_chunks = line.accept("equal");
     line.require(program_.rank < program_.spec.ranks, "there is no such rank");

@@ -20,6 +20,7 @@ std::string check_shape(Program const& program, Program const& first, std::size_
   if (!(program.spec == first.spec)) return "another spec than rank 0";
   if (program.rank != rank) return "the program is that of rank " + std::to_string(program.rank);
   if (program.chunks < 1 || program.chunks != first.chunks) return "another number of chunks than rank 0";
+  if (program.coded_from != first.coded_from) return "codes in other chunks than rank 0";
   if (program.rooted != first.rooted) return "rooted for some ranks only";
   if (program.equal_chunks != first.equal_chunks) return "equal chunks for some ranks only";
   if (has_blocks(first.spec.op) && first.chunks % first.spec.ranks != 0) return "the chunks do not fall into p blocks";
@@ -71,8 +72,18 @@ std::string check_instruction(Program const& program, Instruction const& i) {
   return {};
 }
 
+// Codes travel and are decoded; sums are of elements.
+bool treats_codes_well(Program const& program, Instruction const& i) {
+  bool const reads = i.reads_src() && program.is_coded(i.src, i.src_chunk);
+  bool const writes = i.writes_dst() && program.is_coded(i.dst, i.dst_chunk);
+  if (!reads && !writes) return true;
+  return i.chunks == 1 && i.op != Opcode::recv_reduce && !(reads && writes) && !(writes && i.op == Opcode::reduce);
+}
+
 std::string check_instructions(Program const& program) {
   for (std::uint32_t i = 0; i < program.instructions.size(); ++i) {
+    if (!treats_codes_well(program, program.instructions[i]))
+      return "instruction " + std::to_string(i) + " reduces codes, or moves several chunks of them";
     if (auto const wrong = check_instruction(program, program.instructions[i]); !wrong.empty())
       return "instruction " + std::to_string(i) + ": " + wrong;
     for (auto const& dependency : program.dependencies_of(i))

@@ -35,9 +35,8 @@ struct CollectiveRequest {
   // same timeout. "fail": it fails. Absent: the group's setting. A collective in place always fails.
   std::optional<std::string> on_failure;
   bool reproducible = false;
-  // bf16, f16, int8 or fp8_e4m3: sends codes of floats, which lose precision. For all_reduce, reduce, reduce_scatter,
-  // all_gather and broadcast.
-  std::optional<std::string> compression;
+  // Sends codes of floats, which lose precision. For all_reduce, reduce, reduce_scatter, all_gather and broadcast.
+  std::optional<Compression> compression;
   // With compression of one tensor per worker: each worker keeps what the codes lack of its contribution, and adds it
   // to that of the next such collective of the tensor and group.
   bool error_feedback = false;
@@ -147,7 +146,7 @@ struct PlanRequest {
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> algorithm_shape;
   bool reproducible = false;
-  std::optional<std::string> compression;
+  std::optional<Compression> compression;
 };
 
 struct PlannedMove {

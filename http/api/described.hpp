@@ -27,6 +27,7 @@ constexpr auto required(GpuLocality const*) { return std::array<std::string_view
 namespace api {
 
 BOOST_DESCRIBE_STRUCT(Schedule, (), (segment_bytes, window))
+BOOST_DESCRIBE_STRUCT(Compression, (), (format, between))
 BOOST_DESCRIBE_STRUCT(Place, (), (region, offset))
 BOOST_DESCRIBE_STRUCT(LowerBound, (), (rounds, bytes_per_rank))
 BOOST_DESCRIBE_STRUCT(LinkMatrix, (), (bandwidth_gbyte_per_s, latency_us))
@@ -75,6 +76,8 @@ BOOST_DESCRIBE_STRUCT(Event, (), (sequence, type, at, worker, incarnation, group
 constexpr auto required(LinkMatrix const*) {
   return std::array<std::string_view, 2>{"bandwidth_gbyte_per_s", "latency_us"};
 }
+constexpr auto required(Compression const*) { return std::array<std::string_view, 1>{"format"}; }
+constexpr bool may_be_text(Compression const*) { return true; }
 constexpr auto required(Place const*) { return std::array<std::string_view, 1>{"region"}; }
 constexpr auto required(OptimizerSettings const*) { return std::array<std::string_view, 1>{"name"}; }
 constexpr auto required(InitializerSettings const*) { return std::array<std::string_view, 1>{"name"}; }

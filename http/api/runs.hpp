@@ -22,6 +22,14 @@ struct Schedule {
 };
 inline constexpr std::uint64_t default_segment_bytes = 262144;
 
+// Which messages are codes of floats, and of which format: docs/reference/compressed_collectives.md. A string is the
+// format alone: all messages are codes.
+struct Compression {
+  std::string format;  // bf16, f16, int8 or fp8_e4m3
+  // host, rack, zone or region: messages between two of them are codes, those within one are elements.
+  std::optional<std::string> between;
+};
+
 struct Peer {
   std::uint32_t rank = 0;
   std::string worker;
@@ -64,7 +72,7 @@ struct RunRequest {
   std::string local_algorithm = "centralized";  // between the parts of one worker
   std::uint64_t contributions = 0;              // number of parts of all workers, by which avg divides; 0: no parts
   std::string reduce;
-  std::optional<std::string> compression;  // format of the codes that are sent
+  std::optional<Compression> compression;
   std::optional<bool> error_feedback;      // see CollectiveRequest
   bool in_place = false;
   bool digests = true;
@@ -121,7 +129,7 @@ struct LocalCall {
   std::vector<std::uint64_t> counts;                // rows per rank, if uneven; all_to_all: rows sent to each rank
   std::vector<std::uint64_t> receive_counts;        // all_to_all: rows received from each rank
   std::string reduce = "sum";
-  std::optional<std::string> compression;  // format of the codes that are sent: see CollectiveRequest
+  std::optional<Compression> compression;  // see CollectiveRequest
   bool error_feedback = false;             // likewise; members may differ
   bool in_place = false;
   std::optional<std::string> algorithm;  // none: the group's selection table

@@ -8,6 +8,7 @@
 //   BOOST_DESCRIBE_STRUCT(LeaseRequest, (), (incarnation))
 //   constexpr auto required(LeaseRequest const*) { return std::array{"incarnation"sv}; }
 //   CHORUS_HTTP_MESSAGE(api::LeaseRequest)
+// A struct for which may_be_text() is true may also be a string: see TypeCodec.
 #pragma once
 
 #include <algorithm>
@@ -47,6 +48,9 @@ struct TypeCodec {
   FieldCodec const* fields = nullptr;  // object: its fields
   std::size_t fields_count = 0;
   std::string_view name = {};  // object: name of the struct without namespaces
+  // Object: a string in its place is the value of the first field, which is a text, and the others are absent. So it is
+  // written if they are.
+  bool may_be_text = false;
 };
 
 struct FieldCodec {
@@ -64,6 +68,7 @@ template <class T>
 inline constexpr TypeCodec codec = CodecOf<T>::make();
 
 constexpr std::array<std::string_view, 0> required(void const*) { return {}; }
+constexpr bool may_be_text(void const*) { return false; }
 
 // Returns "Group" for chorus::api::Group. GCC writes "[with T = chorus::api::Group; ...]", Clang writes
 // "[T = chorus::api::Group]".
@@ -147,6 +152,12 @@ struct CodecOf<std::vector<T>> {
   }
 };
 
+// Finds may_be_text() in the namespace of the struct.
+template <class T>
+constexpr bool may_be_text_of(T const* type) {
+  return may_be_text(type);
+}
+
 template <class T>
 requires boost::describe::has_describe_members<T>::value struct CodecOf<T> {
   using Members = boost::describe::describe_members<T, boost::describe::mod_public>;
@@ -173,8 +184,11 @@ requires boost::describe::has_describe_members<T>::value struct CodecOf<T> {
                 "required() names a field that the struct does not have");
 
   static constexpr TypeCodec make() {
-    return {
-        .shape = Shape::object, .fields = fields.data(), .fields_count = fields.size(), .name = unqualified_name<T>()};
+    return {.shape = Shape::object,
+            .fields = fields.data(),
+            .fields_count = fields.size(),
+            .name = unqualified_name<T>(),
+            .may_be_text = codec::may_be_text_of(static_cast<T const*>(nullptr))};
   }
 };
 

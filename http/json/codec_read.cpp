@@ -33,6 +33,8 @@ std::string expectation(TypeCodec const& type) {
     case Shape::list:
       return "an array";
     case Shape::object:
+      if (type.may_be_text) return "a string or an object";
+      [[fallthrough]];
     case Shape::problem:
       return "an object";
   }
@@ -245,6 +247,10 @@ class Reader {
   }
 
   void store_text(Slot slot, std::string_view text) {
+    if (slot.type->may_be_text) {
+      auto const& first = slot.type->fields[0];
+      slot = {first.type, first.locate(slot.value)};
+    }
     if (slot.type->shape == Shape::text)
       *static_cast<std::string*>(slot.value) = text;
     else

@@ -89,7 +89,16 @@ void write_list(TypeCodec const& type, void const* list, Sink& out) {
   out.put(']');
 }
 
+bool is_text(TypeCodec const& type, void const* object) {
+  if (!type.may_be_text) return false;
+  return std::all_of(type.fields + 1, type.fields + type.fields_count, [object](FieldCodec const& field) {
+    return absent(*field.type, field.locate(const_cast<void*>(object)));
+  });
+}
+
 void write_object(TypeCodec const& type, void const* object, Sink& out) {
+  if (is_text(type, object))
+    return write_value(*type.fields[0].type, type.fields[0].locate(const_cast<void*>(object)), out);
   out.put('{');
   bool is_first = true;
   for (std::size_t i = 0; i < type.fields_count; ++i) {

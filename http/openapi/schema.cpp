@@ -52,7 +52,9 @@ json::object schema_of(TypeCodec const& type) {
     case Shape::problem:
       break;
   }
-  return reference(on_the_wire(type));
+  auto object = reference(on_the_wire(type));
+  if (!type.may_be_text) return object;
+  return {{"anyOf", json::array{json::object{{"type", "string"}}, std::move(object)}}};
 }
 
 json::object object_schema(TypeCodec const& object, bool is_requested) {

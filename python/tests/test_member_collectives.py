@@ -331,3 +331,10 @@ def test_compressed_collectives_are_near_and_alike(pair: Pair, compression: str,
     pair.both(call)
     assert (results[0] == results[1]).all()
     assert abs(results[0] - 1.5 * whole).max() <= 4 * error
+
+
+def test_codes_between_hosts_change_nothing_on_one_host(pair: Pair) -> None:
+    whole = numpy.linspace(-1, 1, 1000, dtype="f4")
+    between_hosts = {"format": "int8", "between": "host"}
+    for result in pair.both(lambda group, rank: group.all_reduce(whole * (rank + 1), compression=between_hosts)):
+        assert (result == 3 * whole).all()

@@ -29,6 +29,7 @@ def read_only() -> Any:
     return array
 
 
+WORLD = {"format": "int8", "between": "world"}
 REFUSED: list[tuple[str, type[Exception], str, Callable[[chorus.Group], Any]]] = [
     ("strided, written", ValueError, "not contiguous", lambda g: g.all_reduce(zeros(4, 2)[:, 0])),
     ("strided out", ValueError, "not contiguous", lambda g: g.all_reduce(zeros(4), zeros(4, 2)[:, 0])),
@@ -56,6 +57,8 @@ REFUSED: list[tuple[str, type[Exception], str, Callable[[chorus.Group], Any]]] =
     ("root of another type", TypeError, "root is '0', expected a whole", lambda g: g.reduce(zeros(4), root="0")),  # type: ignore[arg-type]
     ("algorithm", ValueError, "algorithm", lambda g: g.all_reduce(zeros(4), algorithm="fastest")),
     ("compression", ValueError, "int8", lambda g: g.all_reduce(zeros(4), compression="int9")),
+    ("a level of no group", ValueError, "host, rack, zone, region", lambda g: g.all_reduce(zeros(4), compression=WORLD)),
+    ("a compression of nothing", ValueError, "expected format", lambda g: g.all_reduce(zeros(4), compression={})),
     ("feedback", ValueError, "without a compression", lambda g: g.all_reduce(zeros(4), error_feedback="x")),
     ("a character 0", ValueError, "character 0", lambda g: g.all_reduce(zeros(4), algorithm="ring\0")),
     ("too few counts", ValueError, "1 counts for a group of 2", lambda g: g.all_gather(zeros(4), counts=[4])),

@@ -65,6 +65,8 @@ def python_type(schema: dict[str, Any]) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
         return NAMES.get(name, name)
+    if "anyOf" in schema:
+        return " | ".join(python_type(one) for one in schema["anyOf"])
     if schema.get("type") == "array":
         return f"list[{python_type(schema['items'])}]"
     return SCALARS[schema["type"]]

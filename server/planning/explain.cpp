@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -118,20 +119,36 @@ Result<model::Choice> select_in(Place const& place, model::Wish wish, std::uint6
   return choice;
 }
 
+std::uint64_t Vector::priced_elements(Op op, std::uint32_t ranks) const {
+  if (compression && !compression->between) return plan::carriers_of(compression->format, op, ranks, sizes);
+  return std::accumulate(sizes.counts.begin(), sizes.counts.end(), sizes.counts.empty() ? sizes.elements : 0);
+}
+
+std::size_t Vector::priced_element_bytes() const {
+  return element_bytes(compression && !compression->between ? carrier_of(compression->format) : dtype);
+}
+
+std::optional<std::uint64_t> Vector::wire_bytes(plan::Spec const& chosen) const {
+  auto const algorithm = algorithms::find(chosen.algorithm);
+  auto const format = algorithm ? plan::format_sent(compression, **algorithm) : std::nullopt;
+  if (!format) return std::nullopt;
+  return plan::wire_bytes_of(*format, chosen.op, chosen.ranks, sizes);
+}
+
 Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, Vector const& vector,
                                 std::uint32_t verified_ranks_max) {
   if (wish.root) wish.root = place.rank_of(*wish.root);
-  auto const format = vector.compression;
+  auto const op = wish.op;
   auto const ranks = static_cast<std::uint32_t>(place.shape.localities.size());
-  auto const elements =
-      format ? plan::carriers_of(*format, wish.op, ranks, {vector.elements, {}, {}}) : vector.elements;
-  auto const size = element_bytes(format ? carrier_of(*format) : vector.dtype);
+  auto const elements = vector.priced_elements(op, ranks);
+  auto const size = vector.priced_element_bytes();
   auto const choice = select_in(place, std::move(wish), elements, size);
   if (!choice) return choice.error();
-  auto answer = explain(*choice, elements * size, verified_ranks_max);
-  if (answer && format) {
-    answer->wire_bytes = elements * size;
-    answer->compression_ratio = compression_ratio(vector.elements * element_bytes(vector.dtype), elements * size);
+  auto const wire_bytes = vector.wire_bytes(choice->spec);
+  auto answer = explain(*choice, wire_bytes.value_or(elements * size), verified_ranks_max);
+  if (answer && wire_bytes) {
+    answer->wire_bytes = *wire_bytes;
+    answer->compression_ratio = compression_ratio(vector.sizes.elements * element_bytes(vector.dtype), *wire_bytes);
   }
   if (!answer || !place.ordered) return answer;
   answer->order = place.ordered->order;

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "collectives/core/compression.hpp"
 #include "collectives/core/result.hpp"
-#include "collectives/core/wire_format.hpp"
 #include "collectives/model/select.hpp"
+#include "collectives/plan/sizes.hpp"
 #include "http/api/collectives.hpp"
 #include "server/planning/place.hpp"
 
@@ -37,11 +38,17 @@ inline constexpr std::uint32_t drawn_ranks_max = 64;  // above, PlanAnswer::roun
   return wire_bytes == 0 ? 1 : static_cast<double>(bytes) / static_cast<double>(wire_bytes);
 }
 
-// What a dry run moves: elements, or their codes.
+// What a collective moves: elements, or codes of all messages or of some.
 struct Vector {
-  std::uint64_t elements = 0;
+  plan::Sizes sizes;
   Dtype dtype = Dtype::f32;
-  std::optional<WireFormat> compression;  // has_format(dtype, *compression) holds
+  std::optional<Compression> compression;  // plan::has_codes(dtype, *compression) holds
+
+  // What the model prices: the elements, or the codes if all messages are codes.
+  [[nodiscard]] std::uint64_t priced_elements(Op op, std::uint32_t ranks) const;
+  [[nodiscard]] std::size_t priced_element_bytes() const;
+  // Returns the size of the codes of the whole vector, if the plan that was chosen sends codes.
+  [[nodiscard]] std::optional<std::uint64_t> wire_bytes(plan::Spec const& chosen) const;
 };
 
 // Returns the explained choice for the ranks of a place, and their order. A root in the wish is a row of the given

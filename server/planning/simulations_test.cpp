@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
 
@@ -39,7 +41,9 @@ TEST_CASE("every algorithm that can do the operation is simulated once, the fast
     auto const simulated = answer(request);
     CHECK(simulated.op == name(op));
     CHECK(simulated.ranks == 8);
-    CHECK(simulated.items.size() == algorithms::all_for(op).size());
+    // Without a compression those that send codes are not considered.
+    auto const has_no_codes = [](auto const* algorithm) { return algorithm->coded_from == nullptr; };
+    CHECK(std::ssize(simulated.items) == std::ranges::count_if(algorithms::all_for(op), has_no_codes));
     for (std::size_t i = 0; i < simulated.items.size(); ++i) {
       CHECK(simulated.items[i].seconds > 0);
       CHECK(simulated.items[i].rounds > 0);

@@ -117,6 +117,12 @@ def coordinator(contract, fleet):
     ask("DELETE", "/v1/collectives/nothing", expect=404)
     ask("POST", "/v1/plans", {"ranks": 4, "bytes": 1024}, expect=200)
     ask("POST", "/v1/plans", {"topology": "hosts:2x2", "bytes": 1024}, expect=200)
+    racks = {"topology": "racks:2x2x1", "bytes": 1024}
+    ask("POST", "/v1/plans", {**racks, "compression": "int8"}, expect=200)
+    ask("POST", "/v1/plans", {**racks, "compression": {"format": "int8", "between": "rack"}}, expect=200)
+    ask("POST", "/v1/plans", {**racks, "compression": {"format": "int8", "between": "world"}}, expect=422)
+    ask("POST", "/v1/plans", {**racks, "compression": {"between": "rack"}}, expect=422)
+    ask("POST", "/v1/plans", {**racks, "compression": 8}, expect=422)
     pair = {"bandwidth_gbyte_per_s": [[None, 50], [50, None]], "latency_us": [[None, 0.6], [0.6, None]]}
     ask("POST", "/v1/plans", {"links": pair, "bytes": 1024}, expect=200)
     ask("POST", "/v1/plans", {"links": {**pair, "latency_us": [[None, -1], [1, None]]}, "bytes": 1024}, expect=422)

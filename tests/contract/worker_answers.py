@@ -120,6 +120,8 @@ def runs(contract, worker):
     ask("POST", "/v1/groups/nothing/barrier", {}, expect=404)
     ask("POST", "/v1/groups/solo/all_reduce", {"tensor": "nothing"}, expect=404)
     ask("POST", "/v1/groups/solo/all_reduce", {"tensor": 1}, expect=422)
+    nowhere = {"format": "int8", "between": "nowhere"}
+    ask("POST", "/v1/groups/solo/all_reduce", {"tensor": "solo", "compression": nowhere}, expect=422)
 
     version = int(ask("PUT", "/v1/tensors/solo", FLOATS, UPLOAD, expect=201).headers["Tensor-Version"])
     run = order(me, version=version)

@@ -37,7 +37,9 @@ float distance(Floats const& a, Floats const& b) {
 
 class Fleet {
  public:
-  Fleet() : cluster(3) { cluster.make_group("g"); }
+  explicit Fleet(std::vector<std::string> localities = {}) : cluster(3, std::move(localities)) {
+    cluster.make_group("g");
+  }
 
   void put_all() {
     for (std::size_t w = 0; w < 3; ++w) cluster.worker(w).put_tensor("x", "f32", vector_of(w));
@@ -214,6 +216,108 @@ TEST_CASE("what cannot be compressed is refused by name, and changes nothing") {
   CHECK(fleet.at(0) == vector_of(0));
   auto const sum = fleet.run({{"op", "all_reduce"}, {"tensor", "x"}, {"compression", "int8"}});
   CHECK(sum.at("state") == "succeeded");
+}
+
+namespace {
+
+// Two racks, of which one has two workers: in turn if ranks are as listed.
+std::vector<std::string> const two_racks{"rack=a,host=0", "rack=b,host=1", "rack=a,host=2"};
+
+json::object between(char const* level) { return {{"format", "int8"}, {"between", level}}; }
+
+}  // namespace
+
+TEST_CASE("codes between racks: launches and members' calls leave the same bits on every rank, near the sum") {
+  Fleet fleet(two_racks);
+  auto const check_sums = [&] {
+    CHECK(distance(fleet.at(0), sum_of_three()) <= 0.08F);
+    CHECK(fleet.at(0) == fleet.at(1));
+    CHECK(fleet.at(0) == fleet.at(2));
+  };
+  for (bool const is_listed : {false, true}) {
+    json::object wish{{"workers", {"w0", "w1", "w2"}}};
+    if (is_listed) wish["order"] = "listed";
+    REQUIRE(fleet.cluster.coordinator.put("/v1/groups/g", json::serialize(wish)).status == 200);
+    for (bool const in_place : {false, true}) {
+      fleet.put_all();
+      auto const answer = fleet.run({{"op", "all_reduce"}, {"compression", between("rack")}, {"in_place", in_place}});
+      INFO(json::serialize(answer));
+      REQUIRE(answer.at("state") == "succeeded");
+      CHECK(answer.at("algorithm") == "grouped_allpairs");
+      CHECK(answer.at("compression_ratio").to_number<double>() == doctest::Approx(3.9375));
+      CHECK(answer.at("request").at("compression").at("between") == "rack");
+      check_sums();
+    }
+    fleet.put_all();
+    auto const body = json::serialize(json::object{{"tensor", "x"}, {"compression", between("host")}});
+    for (auto const& answer : fleet.call("all_reduce", {body})) {
+      INFO(answer.body);
+      REQUIRE(answer.status == 200);
+      CHECK(answer.json().at("algorithm") == "grouped_allpairs");
+    }
+    check_sums();
+  }
+}
+
+TEST_CASE("codes between zones change nothing where all members are in one") {
+  Fleet fleet(two_racks);
+  fleet.put_all();
+  auto const plain = [&] {
+    fleet.run({{"op", "all_reduce"}, {"algorithm", "ring"}, {"output", "y"}});
+    return fleet.at(0, "y");
+  }();
+  auto const answer =
+      fleet.run({{"op", "all_reduce"}, {"algorithm", "ring"}, {"output", "y"}, {"compression", between("zone")}});
+  INFO(json::serialize(answer));
+  CHECK(answer.at("state") == "succeeded");
+  CHECK(!answer.as_object().contains("wire_bytes"));
+  CHECK(fleet.at(1, "y") == plain);
+}
+
+TEST_CASE("members that ask for codes between other groups all fail, and are told both") {
+  Fleet fleet(two_racks);
+  fleet.put_all();
+  auto const body = [](char const* level) {
+    return json::serialize(json::object{{"tensor", "x"}, {"compression", between(level)}});
+  };
+  for (auto const& answer : fleet.call("all_reduce", {body("rack"), body("host")})) {
+    INFO(answer.body);
+    CHECK(answer.code() == "plan_mismatch");
+    CHECK(answer.body.find("as int8 between racks") != std::string::npos);
+    CHECK(answer.body.find("as int8 between hosts") != std::string::npos);
+  }
+  CHECK(fleet.at(0) == vector_of(0));
+}
+
+TEST_CASE("codes between racks that cannot be are refused by name, and change nothing") {
+  Fleet fleet(two_racks);
+  fleet.put_all();
+  for (std::size_t w = 0; w < 3; ++w)
+    fleet.cluster.worker(w).put_tensor("h", "f16", std::vector<std::uint16_t>(100, 1));
+  auto const refused = [&](json::object request, std::string const& why) {
+    request["group"] = "g";
+    request["compression"] = between(request.contains("level") ? request.at("level").as_string().c_str() : "rack");
+    request.erase("level");
+    if (!request.contains("tensor")) request["tensor"] = "x";
+    auto const body = json::serialize(fleet.cluster.run(request));
+    INFO(json::serialize(request), " -> ", body);
+    CHECK(body.find("invalid_field") != std::string::npos);
+    CHECK(body.find(why) != std::string::npos);
+  };
+  refused({{"level", "world"}}, "there are host, rack, zone, region");
+  refused({{"tensor", "h"}}, "f16 has no codes of int8 between racks; between groups f32 and f64 have");
+  refused({{"op", "reduce"}}, "no algorithm does reduce with codes between racks; all_reduce has one");
+  refused({{"algorithm", "ring"}}, "ring sends no codes between groups; grouped_allpairs does");
+  refused({{"reproducible", true}}, "are not reproducible");
+  auto const call = [&](std::string const& op, json::object request) {
+    request["tensor"] = "x";
+    request["compression"] = between("rack");
+    return fleet.cluster.worker(0).post("/v1/groups/g/" + op, json::serialize(request)).body;
+  };
+  CHECK(call("reduce", {}).find("reduce has no algorithm with codes between racks; all_reduce has one") !=
+        std::string::npos);
+  CHECK(call("all_reduce", {{"algorithm", "ring"}}).find("grouped_allpairs does") != std::string::npos);
+  CHECK(fleet.at(0) == vector_of(0));
 }
 
 TEST_CASE("a dry run counts codes") {

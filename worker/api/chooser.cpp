@@ -47,25 +47,26 @@ Result<Chooser::Answer*> Chooser::find(Op op, std::uint64_t bytes, bool shares_m
   auto const root = is_rooted(op) ? options.root : 0;
   for (auto known = known_.begin(); known != known_.end(); ++known)
     if (known->op == op && known->bytes == bytes && known->root == root && known->in_place == in_place &&
-        known->algorithm == options.algorithm && known->compresses == options.compression.has_value()) {
+        known->algorithm == options.algorithm && known->compression == options.compression) {
       if (known != known_.begin()) std::rotate(known_.begin(), known, known + 1);
       return &known_.front().answer;
     }
   auto choice = decide(op, bytes, shares_memory, in_place, options);
   if (choice.has_error()) return choice.error();
   if (known_.size() == known_max) known_.pop_back();
-  known_.insert(
-      known_.begin(),
-      Known{op, bytes, root, in_place, options.algorithm, options.compression.has_value(), {std::move(*choice), {}}});
+  known_.insert(known_.begin(),
+                Known{op, bytes, root, in_place, options.algorithm, options.compression, {std::move(*choice), {}}});
   return &known_.front().answer;
 }
 
 Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
                                         CollectiveOptions const& options) const {
-  bool const adds_codes = options.compression && reduces(op);
+  bool const adds_codes = options.compression && !options.compression->between && reduces(op);
   if (options.algorithm == "auto" && shares_memory && !adds_codes)
     return for_shared_memory(op, bytes, in_place, is_rooted(op) ? options.root : 0);
-  auto line = service::select(group_, name(op), bytes, options.algorithm, adds_codes);
+  // Where members share memory, codes between groups have nothing to pass.
+  auto const codes = shares_memory && !adds_codes ? std::nullopt : options.compression;
+  auto line = service::select(group_, name(op), bytes, options.algorithm, codes);
   if (!line) return Error(PlanErrc::unsupported_operation, line.error().detail);
   auto const algorithm = algorithms::find(line->algorithm);
   if (algorithm.has_error()) return algorithm.error();

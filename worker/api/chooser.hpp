@@ -45,7 +45,7 @@ class Chooser {
     std::uint32_t root;
     bool in_place;
     std::string algorithm;
-    bool compresses;
+    std::optional<Compression> compression;
     Answer answer;
   };
 

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/core/compression.hpp"
 #include "collectives/core/op.hpp"
 #include "collectives/core/reduce_op.hpp"
 #include "collectives/core/result.hpp"
-#include "collectives/core/wire_format.hpp"
 #include "worker/api/element.hpp"
 
 namespace chorus {
@@ -31,7 +31,8 @@ struct CollectiveOptions {
   std::string algorithm = "auto";              // or a name out of docs/reference/algorithms.md
   std::optional<std::uint32_t> arity;          // of an algorithm that was named and takes one
   std::vector<std::uint32_t> algorithm_shape;  // likewise
-  std::optional<WireFormat> compression;       // sends codes: docs/reference/compressed_collectives.md
+  // Sends codes, of a format or {format, level}: docs/reference/compressed_collectives.md.
+  std::optional<Compression> compression;
   // With compression of one tensor, a name: what the codes lack of the contribution is kept under it, a float for each
   // element while the group's epoch lasts, and is added to the next contribution of that name and size.
   std::string error_feedback;

@@ -49,6 +49,9 @@ Status Member::check_feedback(Options const& options, bool is_list) {
   if (options.error_feedback.empty()) return ok();
   if (!options.compression)
     return Error(WorkerErrc::bad_argument, "error_feedback '" + options.error_feedback + "' without a compression");
+  if (options.compression->between)
+    return Error(WorkerErrc::bad_argument,
+                 "error_feedback '" + options.error_feedback + "' is for codes of all messages, not between groups");
   if (is_list)
     return Error(WorkerErrc::bad_argument,
                  "error_feedback '" + options.error_feedback + "' is for one tensor, not for a list of tensors");
@@ -182,10 +185,10 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
   finished_.algorithm = call.algorithm->name;
   finished_.bytes = op == Op::barrier ? 0 : buffers->elements * element_bytes(buffers->dtype);
   finished_.dtype = buffers->dtype;
-  finished_.compression = options.compression;
-  if (options.compression && result.status.has_value())
+  finished_.compression = plan::format_sent(options.compression, *call.algorithm);
+  if (finished_.compression && result.status.has_value())
     finished_.wire_bytes =
-        plan::wire_bytes_of(*options.compression, op, place_.size,
+        plan::wire_bytes_of(*finished_.compression, op, place_.size,
                             {call.counts.empty() ? buffers->elements : 0, call.counts, call.receive_counts});
   count(finished_, result);
   return finish(std::move(result));

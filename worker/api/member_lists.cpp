@@ -25,9 +25,8 @@ Status Member::check_list(Op op, Options const& options) const {
 
 Status Member::check_listed(Op op, Dtype dtype, Options const& options) {
   if (auto status = check_reduction(op, options.reduce, dtype); status.has_error()) return status;
-  if (!options.compression || has_format(dtype, *options.compression)) return ok();
-  return refused(std::string(chorus::name(dtype)) + " has no codes of " +
-                 std::string(chorus::name(*options.compression)));
+  if (!options.compression || plan::has_codes(dtype, *options.compression)) return ok();
+  return refused(std::string(chorus::name(dtype)) + " has no codes of " + to_string(*options.compression));
 }
 
 Status Member::run_list(Op op, bool in_place, Options const& options, RunList const& run) {
@@ -45,9 +44,9 @@ Status Member::run_list(Op op, bool in_place, Options const& options, RunList co
     finished.algorithm = call.algorithm->name;
     finished.bytes += elements * element_bytes(dtype);
     finished.dtype = dtype;
-    finished.compression = options.compression;
-    if (options.compression)
-      finished.wire_bytes += plan::wire_bytes_of(*options.compression, op, place_.size, {elements, {}, {}});
+    finished.compression = plan::format_sent(options.compression, *call.algorithm);
+    if (finished.compression)
+      finished.wire_bytes += plan::wire_bytes_of(*finished.compression, op, place_.size, {elements, {}, {}});
     return call;
   });
   if (finished.algorithm.empty()) finished.algorithm = "none";

@@ -86,6 +86,8 @@ typedef struct chorus_collective_options {
   // bf16, f16, int8, fp8_e4m3: sends codes of the elements, which lose precision; of all_reduce, reduce,
   // reduce_scatter, all_gather, broadcast of floats. NULL: none. The same on all members.
   char const* compression;
+  // host, rack, zone, region: with a compression of all_reduce, only messages between two of them are codes. NULL: all.
+  char const* between;
   // With compression of one tensor, a name: what the codes lack of this member's contribution is kept under it, a float
   // for each element while the group's epoch lasts, and is added to the next contribution of that name and size.
   // Members may differ. NULL: nothing is kept.

@@ -21,7 +21,10 @@ def _value(kind: Any, value: Any) -> Any:
     if value is None:
         return None
     if isinstance(kind, types.UnionType):
-        kind = next(one for one in typing.get_args(kind) if one is not type(None))
+        kinds = [one for one in typing.get_args(kind) if one is not type(None)]
+        if isinstance(value, str) and str in kinds:
+            return value
+        kind = next((one for one in kinds if one is not str), str)
     if typing.get_origin(kind) is list:
         (item,) = typing.get_args(kind)
         return [_value(item, one) for one in value]

@@ -1,7 +1,9 @@
 #include "server/cli/commands/local_plan.hpp"
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/core/compression.hpp"
 #include "collectives/core/dtype.hpp"
+#include "collectives/plan/codes.hpp"
 #include "server/cli/text/errc.hpp"
 #include "server/planning/explain.hpp"
 
@@ -25,20 +27,24 @@ Result<Planned> plan_locally(api::PlanRequest const& request, model::Constants c
   auto const elements = elements_of(request, *dtype);
   if (!elements) return elements.error();
 
-  std::optional<WireFormat> format;
+  std::optional<Compression> compression;
   if (request.compression) {
-    format = parse_wire_format(*request.compression);
-    if (!format || !has_format(*dtype, *format) || !can_be_compressed(*op))
+    auto const known = parse_compression(request.compression->format, request.compression->between);
+    if (!known) return Error(CliErrc::bad_value, known.error().detail);
+    if (!plan::has_codes(*dtype, *known) || !can_be_compressed(*op))
       return Error(CliErrc::bad_value, request.op + " of " + request.dtype + " has no compression '" +
-                                           *request.compression + "': docs/reference/compressed_collectives.md");
+                                           to_string(*known) + "': docs/reference/compressed_collectives.md");
+    compression = *known;
   }
+  bool const is_between = compression && compression->between;
   model::Wish const wish{.op = *op,
                          .algorithm = request.algorithm,
                          .root = request.root,
                          .arity = request.arity,
                          .shape = request.algorithm_shape,
-                         .reproducible = request.reproducible || format};
-  auto answer = planning::plan_in(*place, wish, {*elements, *dtype, format}, local_ranks_limit);
+                         .compression = compression,
+                         .reproducible = request.reproducible || (compression && !is_between)};
+  auto answer = planning::plan_in(*place, wish, {{*elements, {}, {}}, *dtype, compression}, local_ranks_limit);
   if (!answer) return answer.error();
   return Planned{std::move(*answer), static_cast<std::uint32_t>(place->shape.localities.size())};
 }

@@ -8,8 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/core/compression.hpp"
 #include "collectives/core/nearest_name.hpp"
 #include "collectives/core/result.hpp"
+#include "http/api/runs.hpp"
 #include "http/calibration/constants_file.hpp"
 #include "server/cli/files/links_file.hpp"
 #include "server/cli/text/units.hpp"
@@ -83,6 +85,25 @@ template <class Vocabulary>
     return unknown_name("name", text, names);
   };
   return CLI::Validator(check, "");
+}
+
+// --compression FORMAT, and --between LEVEL beside it.
+inline void add_compression(CLI::App& app, std::optional<api::Compression>& target) {
+  auto const set = [&target](auto member) {
+    return [&target, member](std::string const& text) {
+      if (!target) target.emplace();
+      (*target).*member = text;
+    };
+  };
+  auto* const format = app.add_option_function<std::string>("--compression", set(&api::Compression::format),
+                                                            "send codes of this format, which lose precision")
+                           ->check(one_of(all_wire_formats))
+                           ->type_name("FORMAT");
+  app.add_option_function<std::string>("--between", set(&api::Compression::between),
+                                       "only between two of these, and elements inside")
+      ->check(one_of(levels_between))
+      ->type_name("LEVEL")
+      ->needs(format);
 }
 
 }  // namespace chorus::cli

@@ -130,9 +130,7 @@ void add_plan(CLI::App& root, Commands& commands) {
   add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree, base of a bcube");
   add_algorithm_shape(command, request.algorithm_shape);
   command.add_flag("--reproducible", request.reproducible, "only algorithms that reduce in the order of the workers");
-  command.add_option("--compression", request.compression, "send codes of this format, which lose precision")
-      ->check(one_of(all_wire_formats))
-      ->type_name("FORMAT");
+  add_compression(command, request.compression);
   add_constants(command, options->constants);
   command.add_flag("--text", options->text, "print the program of one rank in text form");
   add_number(command, "--rank", options->rank, 0, plan::max_ranks - 1, "the rank whose program --text prints");

@@ -178,9 +178,7 @@ void add_run(CLI::App& root, Commands& commands) {
   add_duration(command, "--timeout", options->timeout, "the collective fails after this long")
       ->default_str("by what the group's took");
   command.add_flag("--reproducible", request.reproducible, "the same bits from every algorithm, size and placement");
-  command.add_option("--compression", request.compression, "send codes of this format, which lose precision")
-      ->check(one_of(all_wire_formats))
-      ->type_name("FORMAT");
+  add_compression(command, request.compression);
   command.add_flag("--error-feedback", request.error_feedback,
                    "with --compression: add what the codes lack to the tensor's next collective");
   command.add_flag("--in-place", request.in_place, "write over the tensor while it runs: less memory, no way back");

@@ -86,28 +86,29 @@ bool is_tensor_name(std::string_view name) {
   }
 }
 
-http::Checked<std::optional<WireFormat>> check_compression(std::optional<std::string> const& compression,
-                                                           std::string const& op, ReduceOp reduce,
-                                                           std::string const& algorithm) {
-  if (!compression) return std::optional<WireFormat>();
-  auto const format = parse_wire_format(*compression);
-  if (!format) return invalid_field("/compression", unknown_name("format", *compression, names_of(all_wire_formats)));
+http::Checked<std::optional<Compression>> check_compression(std::optional<api::Compression> const& compression,
+                                                            std::string const& op, ReduceOp reduce,
+                                                            std::string const& algorithm) {
+  if (!compression) return std::optional<Compression>();
+  auto const wished = parse_compression(compression->format, compression->between);
+  if (!wished) return invalid_field("/compression", wished.error().detail);
   auto const known = parse_op(op);
-  if (!known) return format;  // check_wish() refuses it
+  if (!known) return std::optional(*wished);  // check_wish() refuses it
   if (!can_be_compressed(*known)) return invalid_field("/compression", plan::has_no_codes(*known));
-  if (!reduces(*known)) return format;
+  if (!reduces(*known)) return std::optional(*wished);
   if (!plan::has_bound(reduce)) return invalid_field("/compression", plan::has_no_bound(reduce));
-  if (algorithm != "auto" && algorithms::find(algorithm).has_value() && !in_worker_order(*known, algorithm))
+  bool const is_named = algorithm != "auto" && algorithms::find(algorithm).has_value();
+  if (is_named && !wished->between && !in_worker_order(*known, algorithm))
     return invalid_field("/compression", algorithm +
                                              " does not reduce every element in one place in the order of the " +
                                              "workers; " + names_in_worker_order(*known) + " do");
-  return format;
+  return std::optional(*wished);
 }
 
-std::optional<http::Problem> check_format(std::optional<WireFormat> format, Dtype dtype) {
-  if (!format || has_format(dtype, *format)) return std::nullopt;
-  return invalid_field("/compression", std::string(name(dtype)) + " has no codes of " + std::string(name(*format)) +
-                                           "; " + std::string(plan::formats_of_dtypes));
+std::optional<http::Problem> check_format(std::optional<Compression> const& compression, Dtype dtype) {
+  if (!compression || plan::has_codes(dtype, *compression)) return std::nullopt;
+  return invalid_field("/compression", std::string(name(dtype)) + " has no codes of " + to_string(*compression) + "; " +
+                                           std::string(plan::formats_of(*compression)));
 }
 
 http::Checked<model::Wish> check_wish(WishText const& text) {
@@ -135,13 +136,21 @@ http::Checked<model::Wish> check_wish(WishText const& text) {
   if (text.shape && text.shape->size() > plan::max_shape)
     return invalid_field("/algorithm_shape", std::to_string(text.shape->size()) + " numbers; expected at most " +
                                                  std::to_string(plan::max_shape));
+  bool const is_between = text.compression && text.compression->between;
+  if (is_between && text.reproducible)
+    return invalid_field("/compression",
+                         "codes between groups give other bits for other groups, and are not reproducible; codes of "
+                         "all messages are");
+  if (is_between && text.shape)
+    return invalid_field("/algorithm_shape", "is that of the groups between which messages are codes; leave it out");
   model::Wish wish;
   wish.op = *op;
   wish.algorithm = text.algorithm;
   wish.root = text.root;
   wish.arity = text.arity;
   wish.shape = text.shape;
-  wish.reproducible = text.reproducible || text.compression;
+  wish.compression = text.compression;
+  wish.reproducible = text.reproducible || (text.compression && !is_between);
   return wish;
 }
 
@@ -185,6 +194,8 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (compression.has_error()) return compression.error();
   if (request.error_feedback && !compression.value())
     return invalid_field("/error_feedback", "is for collectives with compression");
+  if (request.error_feedback && compression.value()->between)
+    return invalid_field("/error_feedback", "is for codes of all messages, not between groups");
   auto wish = check_wish({request.op, request.algorithm, request.root, request.arity, request.algorithm_shape,
                           request.reproducible, compression.value()});
   if (wish.has_error()) return wish.error();

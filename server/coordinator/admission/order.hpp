@@ -1,8 +1,8 @@
 // A user's request, checked as far as possible without asking a worker.
 #pragma once
 
+#include "collectives/core/compression.hpp"
 #include "collectives/core/reduce_op.hpp"
-#include "collectives/core/wire_format.hpp"
 #include "collectives/model/select.hpp"
 #include "http/api/collectives.hpp"
 #include "http/api/groups.hpp"
@@ -15,7 +15,7 @@ namespace chorus::coordinator {
 struct Order {
   ReduceOp reduce = ReduceOp::sum;
   model::Wish wish;
-  std::optional<WireFormat> compression;
+  std::optional<Compression> compression;
 };
 
 // Problems: invalid_field with pointers and the possible values.
@@ -35,17 +35,17 @@ struct WishText {
   std::optional<std::uint32_t> root, arity;
   std::optional<std::vector<std::uint32_t>> const& shape;
   bool reproducible = false;
-  // Compressed reductions are reproducible: check_compression() is ok.
-  std::optional<WireFormat> compression;
+  // Reductions of codes are reproducible, unless only messages between groups are codes: check_compression() is ok.
+  std::optional<Compression> compression;
 };
 [[nodiscard]] http::Checked<model::Wish> check_wish(WishText const& text);
 
-// Checks the format against the operation, the reduction and the algorithm. Problems at /compression.
-[[nodiscard]] http::Checked<std::optional<WireFormat>> check_compression(std::optional<std::string> const& compression,
-                                                                         std::string const& op, ReduceOp reduce,
-                                                                         std::string const& algorithm);
+// Checks the compression against the operation, the reduction and the algorithm. Problems at /compression.
+[[nodiscard]] http::Checked<std::optional<Compression>> check_compression(
+    std::optional<api::Compression> const& compression, std::string const& op, ReduceOp reduce,
+    std::string const& algorithm);
 // Problem at /compression if the dtype has no such codes.
-[[nodiscard]] std::optional<http::Problem> check_format(std::optional<WireFormat> format, Dtype dtype);
+[[nodiscard]] std::optional<http::Problem> check_format(std::optional<Compression> const& compression, Dtype dtype);
 [[nodiscard]] std::optional<http::Problem> check_root(std::optional<std::uint32_t> root, std::size_t ranks);
 // Problem at /algorithm_shape if the wish has a shape that its algorithm does not support for so many ranks.
 [[nodiscard]] std::optional<http::Problem> check_shape(model::Wish const& wish, std::size_t ranks);

@@ -181,13 +181,13 @@ TEST_CASE("a dry run is proved, explained and drawn") {
 TEST_CASE("a compressed launch that no format, operation, reduction or algorithm admits is refused at /compression") {
   using R = api::CollectiveRequest;
   Expected const expected{ProblemCode::invalid_field, "/compression"};
-  CHECK(refused([](R& r) { r.compression = "int9"; }) == expected);
-  CHECK(refused([](R& r) { r.compression = "int8", r.op = "gather"; }) == expected);
-  CHECK(refused([](R& r) { r.compression = "int8", r.reduce = "max"; }) == expected);
-  CHECK(refused([](R& r) { r.compression = "int8", r.algorithm = "ring"; }) == expected);
+  CHECK(refused([](R& r) { r.compression = api::Compression{"int9", {}}; }) == expected);
+  CHECK(refused([](R& r) { r.compression = api::Compression{"int8", {}}, r.op = "gather"; }) == expected);
+  CHECK(refused([](R& r) { r.compression = api::Compression{"int8", {}}, r.reduce = "max"; }) == expected);
+  CHECK(refused([](R& r) { r.compression = api::Compression{"int8", {}}, r.algorithm = "ring"; }) == expected);
   CHECK(refused([](R& r) { r.error_feedback = true; }) == Expected{ProblemCode::invalid_field, "/error_feedback"});
   auto request = good();
-  request.compression = "int8";
+  request.compression = api::Compression{"int8", {}};
   CHECK(check_order(request).value().compression == WireFormat::int8);
   CHECK(check_order(request).value().wish.reproducible);
   request.op = "all_gather";
@@ -195,11 +195,53 @@ TEST_CASE("a compressed launch that no format, operation, reduction or algorithm
   CHECK(check_order(request).has_value());
 }
 
+TEST_CASE("a launch with codes between groups is not reproducible, and takes neither a shape nor an unknown level") {
+  using R = api::CollectiveRequest;
+  auto const between = [](char const* level) { return api::Compression{"int8", level}; };
+  auto request = good();
+  request.compression = between("rack");
+  CHECK(check_order(request).value().compression == Compression(WireFormat::int8, Level::rack));
+  CHECK(check_order(request).value().wish.compression == Compression(WireFormat::int8, Level::rack));
+  CHECK_FALSE(check_order(request).value().wish.reproducible);
+  Expected const expected{ProblemCode::invalid_field, "/compression"};
+  CHECK(refused([&](R& r) { r.compression = between("world"); }) == expected);
+  CHECK(refused([&](R& r) { r.compression = between("rack"), r.op = "gather"; }) == expected);
+  CHECK(refused([&](R& r) { r.compression = between("rack"), r.reduce = "max"; }) == expected);
+  CHECK(refused([&](R& r) { r.compression = between("rack"), r.reproducible = true; }) == expected);
+  CHECK(refused([&](R& r) {
+          r.compression = between("rack"), r.algorithm = "grouped_allpairs", r.algorithm_shape = {{2, 2}};
+        }) == Expected{ProblemCode::invalid_field, "/algorithm_shape"});
+}
+
+TEST_CASE("a dry run with codes between racks says what crosses, and inside one rack nothing is compressed") {
+  api::PlanRequest request;
+  request.topology = "racks:2x4x1";
+  request.bytes = 8 * 252 * 4 * 1000;
+  request.compression = api::Compression{"int8", "rack"};
+  auto const plan = [&] { return preview_plan(request, std::nullopt, model::Constants::defaults()); };
+  auto const codes = plan().value();
+  CHECK(codes.algorithm == "grouped_allpairs");
+  CHECK(codes.algorithm_shape == std::vector<std::uint32_t>{4, 4});
+  CHECK(codes.verified);
+  CHECK(codes.wire_bytes == 8 * 256 * 1000);
+  CHECK(codes.compression_ratio == 3.9375);
+  request.algorithm = "ring";
+  CHECK(plan().error().detail.find("ring sends no codes between groups; grouped_allpairs does") != std::string::npos);
+  request.algorithm = "auto";
+  request.op = "reduce";
+  CHECK(plan().error().detail.find("all_reduce has one") != std::string::npos);
+  request.op = "all_reduce";
+  request.topology = "hosts:8x1";
+  auto const plain = plan().value();
+  CHECK(plain.algorithm != "grouped_allpairs");
+  CHECK_FALSE(plain.wire_bytes);
+}
+
 TEST_CASE("a compressed dry run counts codes, those of each block by themselves") {
   api::PlanRequest request;
   request.ranks = 4;
   request.bytes = 4 * 252 * 4;
-  request.compression = "int8";
+  request.compression = api::Compression{"int8", {}};
   auto const sum = preview_plan(request, std::nullopt, model::Constants::defaults()).value();
   CHECK(sum.wire_bytes == 4 * 256);
   CHECK(sum.compression_ratio == 3.9375);
@@ -259,11 +301,15 @@ TEST_CASE("an invalid dry run has the pointer of its field") {
   CHECK(refused_plan([](R& r) { r.links.emplace(); }) ==
         Expected{ProblemCode::invalid_field, "/links/bandwidth_gbyte_per_s"});
   CHECK(refused_plan([](R& r) { r.bytes = 65; }) == Expected{ProblemCode::invalid_field, "/bytes"});
-  CHECK(refused_plan([](R& r) { r.compression = "int9"; }) == Expected{ProblemCode::invalid_field, "/compression"});
-  CHECK(refused_plan([](R& r) { r.compression = "int8", r.dtype = "i32"; }) ==
-        Expected{ProblemCode::invalid_field, "/compression"});
-  CHECK(refused_plan([](R& r) { r.compression = "bf16", r.dtype = "f16"; }) ==
-        Expected{ProblemCode::invalid_field, "/compression"});
+  CHECK(refused_plan([](R& r) {
+          r.compression = api::Compression{"int9", {}};
+        }) == Expected{ProblemCode::invalid_field, "/compression"});
+  CHECK(refused_plan([](R& r) {
+          r.compression = api::Compression{"int8", {}}, r.dtype = "i32";
+        }) == Expected{ProblemCode::invalid_field, "/compression"});
+  CHECK(refused_plan([](R& r) {
+          r.compression = api::Compression{"bf16", {}}, r.dtype = "f16";
+        }) == Expected{ProblemCode::invalid_field, "/compression"});
   CHECK(refused_plan([](R& r) { r.dtype = "f33"; }) == Expected{ProblemCode::invalid_field, "/dtype"});
   CHECK(refused_plan([](R& r) { r.arity = 0; }) == Expected{ProblemCode::invalid_field, "/arity"});
   CHECK(refused_plan([](R& r) { r.arity = 1, r.algorithm = "bcube"; }) ==

@@ -46,7 +46,8 @@ asio::awaitable<http::Checked<api::SimulationAnswer>> simulate_there(api::Simula
 }
 
 model::LearnedCosts::Place learned_at(Planner::Question const& question) {
-  return {question.group, question.epoch, question.wish.op, question.elements * question.element_bytes};
+  return {question.group, question.epoch, question.wish.op, question.elements * question.element_bytes,
+          question.wish.compression};
 }
 
 }  // namespace
@@ -139,9 +140,20 @@ asio::awaitable<http::Checked<api::SimulationAnswer>> Planner::simulate(api::Sim
 Planner::Key Planner::key_of(Question const& question) {
   auto const& wish = question.wish;
   auto const number = [](std::optional<std::uint32_t> value) { return value ? static_cast<std::int64_t>(*value) : -1; };
-  return {question.group,    question.epoch,         wish.algorithm,  wish.op,           wish.in_place,
-          wish.uneven,       wish.reproducible,      wish.shape,      number(wish.root), number(wish.arity),
-          question.elements, question.element_bytes, question.on_gpus};
+  return {question.group,
+          question.epoch,
+          wish.algorithm,
+          wish.op,
+          wish.in_place,
+          wish.uneven,
+          wish.reproducible,
+          wish.shape,
+          number(wish.root),
+          number(wish.arity),
+          wish.compression ? to_string(*wish.compression) : std::string(),
+          question.elements,
+          question.element_bytes,
+          question.on_gpus};
 }
 
 void Planner::keep(Key const& key, model::Choice const& choice) {

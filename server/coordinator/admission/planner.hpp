@@ -76,6 +76,7 @@ class Planner {
     bool in_place, uneven, reproducible;
     std::optional<std::vector<std::uint32_t>> shape;
     std::int64_t root, arity;  // -1: not fixed
+    std::string compression;   // empty: none
     std::uint64_t elements;
     std::size_t element_bytes;
     bool on_gpus;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "collectives/plan/codes.hpp"
 #include "http/message/trace_context.hpp"
 #include "http/wire/errc.hpp"
+#include "server/planning/explain.hpp"
 
 namespace chorus::coordinator {
 namespace {
@@ -127,11 +127,10 @@ Execution::Stage Execution::wait_in_line() {
 Execution::Stage Execution::plan() {
   question_ = {group_.name, group_.epoch, order_.wish, admitted_->elements, element_bytes(admitted_->dtype)};
   if (auto problem = check_format(order_.compression, admitted_->dtype)) co_return problem;
-  if (auto const format = order_.compression) {
-    auto const ranks = static_cast<std::uint32_t>(group_.members.size());
-    question_.elements = plan::carriers_of(*format, order_.wish.op, ranks, admitted_->parts.front().sizes);
-    question_.element_bytes = element_bytes(carrier_of(*format));
-    record_->compressed(question_.elements * question_.element_bytes);
+  planning::Vector const vector{admitted_->parts.front().sizes, admitted_->dtype, order_.compression};
+  if (order_.compression && !order_.compression->between) {
+    question_.elements = vector.priced_elements(order_.wish.op, static_cast<std::uint32_t>(group_.members.size()));
+    question_.element_bytes = vector.priced_element_bytes();
   }
   question_.on_gpus = lies_on_gpus(*admitted_);
   question_.wish.uneven = admitted_->uneven;
@@ -145,6 +144,7 @@ Execution::Stage Execution::plan() {
   if (Clock::now() >= deadline_)
     co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective was planned");
   chosen_ = choice.value().spec;
+  if (auto const wire_bytes = vector.wire_bytes(chosen_)) record_->compressed(*wire_bytes);
   record_->plan(group_, *admitted_, choice.value(), Clock::now());
   give_time();
   if (launches()) tools_.collective_history.planned(*record_);

@@ -4,11 +4,12 @@
 
 namespace chorus::engine {
 
-std::optional<Carried> Carried::of(std::optional<WireFormat> compression, ReduceOp reduce, Dtype dtype,
+std::optional<Carried> Carried::of(std::optional<Compression> const& compression, ReduceOp reduce, Dtype dtype,
                                    plan::Algorithm const& algorithm, plan::Spec const& spec, plan::Sizes const& sizes,
                                    std::uint64_t contributions) {
   if (compression) {
-    Compressed compressed(*compression, dtype, spec, sizes);
+    if (compression->between) return std::nullopt;
+    Compressed compressed(compression->format, dtype, spec, sizes);
     auto of_codes = compressed.sizes();
     return Carried(std::move(compressed), reduce, std::move(of_codes));
   }

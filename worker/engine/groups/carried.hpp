@@ -12,10 +12,10 @@ namespace chorus::engine {
 // A value. Any thread.
 class Carried {
  public:
-  // Empty if the data travels as it is. A compressed call: check_compression() is ok. `sizes`: of the tensors;
-  // `contributions`: see CarriedAverage, 0 for compressed averages.
-  [[nodiscard]] static std::optional<Carried> of(std::optional<WireFormat> compression, ReduceOp reduce, Dtype dtype,
-                                                 plan::Algorithm const& algorithm, plan::Spec const& spec,
+  // Empty if the data travels as it is, or as codes between groups. A compressed call: check_compression() is ok.
+  // `sizes`: of the tensors; `contributions`: see CarriedAverage, 0 for compressed averages.
+  [[nodiscard]] static std::optional<Carried> of(std::optional<Compression> const& compression, ReduceOp reduce,
+                                                 Dtype dtype, plan::Algorithm const& algorithm, plan::Spec const& spec,
                                                  plan::Sizes const& sizes, std::uint64_t contributions = 0);
 
   [[nodiscard]] bool is_compressed() const { return std::holds_alternative<Compressed>(form_); }

@@ -15,21 +15,27 @@ bool adds_at_one_place(plan::Algorithm const& algorithm, plan::Spec const& spec)
 
 }  // namespace
 
-Status check_compression(WireFormat format, ReduceOp reduce, Dtype dtype, plan::Algorithm const& algorithm,
+Status check_compression(Compression const& compression, ReduceOp reduce, Dtype dtype, plan::Algorithm const& algorithm,
                          plan::Spec const& spec) {
   auto const refused = [&](std::string const& why) {
-    return Error(PlanErrc::unsupported_operation, "compression " + std::string(name(format)) + ": " + why);
+    return Error(PlanErrc::unsupported_operation, "compression " + to_string(compression) + ": " + why);
   };
   if (!can_be_compressed(spec.op)) return refused(plan::has_no_codes(spec.op));
-  if (!has_format(dtype, format))
-    return refused(std::string(name(dtype)) + " has no such codes; " + std::string(plan::formats_of_dtypes));
+  if (!plan::has_codes(dtype, compression))
+    return refused(std::string(name(dtype)) + " has no such codes; " + std::string(plan::formats_of(compression)));
   if (!reduces(spec.op)) return ok();
   if (!plan::has_bound(reduce)) return refused(plan::has_no_bound(reduce));
+  if (compression.between) return ok();
   if (!adds_at_one_place(algorithm, spec))
     return refused(spec.algorithm +
                    " does not add every element at one place in the order of the workers, as allpairs, mesh, direct "
                    "and centralized do");
   return ok();
+}
+
+std::optional<WireFormat> codes_between(std::optional<Compression> const& compression, plan::Program const& program) {
+  if (!compression || !compression->between || program.coded_from == plan::no_codes) return std::nullopt;
+  return compression->format;
 }
 
 Compressed::Compressed(WireFormat format, Dtype dtype, plan::Spec const& spec, plan::Sizes const& sizes)

@@ -1,19 +1,25 @@
 // A collective that sends codes of its elements. docs/reference/compressed_collectives.md has the formats and bounds.
 //
-// The run moves and adds codes, in memory of its own: the caller encodes the input before the run, and decodes the
-// output after it, also what the rank itself has contributed. A contribution is encoded once, and a sum once, at the
-// rank that adds all of it in f32; so all ranks decode the same codes.
+// Where all messages are codes, the run moves and adds codes, in memory of its own: the caller encodes the input before
+// the run, and decodes the output after it, also what the rank itself has contributed. A contribution is encoded once,
+// and a sum once, at the rank that adds all of it in f32; so all ranks decode the same codes.
+//
+// Where only messages between groups are codes, the run itself encodes and decodes (RunSpec::codes), in the order of
+// its plan and segment by segment.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "collectives/core/compression.hpp"
 #include "collectives/core/op.hpp"
 #include "collectives/core/reduce_op.hpp"
 #include "collectives/core/result.hpp"
 #include "collectives/plan/algorithm.hpp"
+#include "collectives/plan/program.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "worker/devices/codec.hpp"
 #include "worker/devices/cuda/code.hpp"
@@ -26,9 +32,14 @@ namespace chorus::engine {
 
 // Errors: PlanErrc::unsupported_operation, naming what would be possible: for other operations than all_reduce, reduce,
 // reduce_scatter, all_gather and broadcast; for reductions other than sum and avg, or by an algorithm that adds an
-// element at several places; for a dtype that has no such format.
-[[nodiscard]] Status check_compression(WireFormat format, ReduceOp reduce, Dtype dtype,
+// element at several places; for a dtype that has no such format. Codes between groups: for
+// other dtypes than f32 and f64; any algorithm will do, since an algorithm without codes sends elements.
+[[nodiscard]] Status check_compression(Compression const& compression, ReduceOp reduce, Dtype dtype,
                                        plan::Algorithm const& algorithm, plan::Spec const& spec);
+
+// Returns RunSpec::codes: the format, if only messages between groups are codes, and the program has such messages.
+[[nodiscard]] std::optional<WireFormat> codes_between(std::optional<Compression> const& compression,
+                                                      plan::Program const& program);
 
 // Error feedback of one call: what earlier calls have not sent of this rank's contribution, and what this one does not
 // send. See devices::Codec::encode. With an empty `lost` there is none.
@@ -37,7 +48,7 @@ struct Feedback {
   std::span<float> lost;
 };
 
-// A value. Any thread.
+// Encodes before a run what all messages of the run are made of. A value. Any thread.
 class Compressed {
  public:
   // check_compression() is ok. `sizes`: of the tensors.

@@ -130,6 +130,32 @@ TEST_CASE("every operation in every format leaves the same bits, at every member
   }
 }
 
+TEST_CASE("codes between groups leave the same bits at every member over links, and the plain sum in shared memory") {
+  constexpr std::size_t size = 100001;
+  for (bool const shares_memory : {false, true}) {
+    std::vector<float> results[members];
+    CHECK(of_all_members(shares_memory, [&](Group& group, plan::Rank rank, memory::Arena*) {
+            auto options = as(WireFormat::int8, algorithms::grouped_allpairs);
+            options.compression->between = Level::rack;
+            options.shape = {2, 1};
+            results[rank] = vector_of<float>(rank, size);
+            auto const memory = std::as_writable_bytes(std::span(results[rank]));
+            auto const done = group.all_reduce(memory, memory, Dtype::f32, ReduceOp::sum, options);
+            return done.status.has_value() && group.path() == (shares_memory ? "shm" : "links") ? 0 : 1;
+          }) == 0);
+    auto plain = vector_of<float>(0, size);
+    for (plan::Rank rank = 1; rank < members; ++rank) {
+      auto const term = vector_of<float>(rank, size);
+      for (std::size_t i = 0; i < size; ++i) plain[i] += term[i];
+    }
+    int wrong = 0;
+    for (std::size_t i = 0; i < size; ++i) wrong += is_near(6 * wave(i), double{results[0][i]}) ? 0 : 1;
+    CHECK(wrong == 0);
+    CHECK((results[0] == plain) == shares_memory);
+    for (auto const& result : results) CHECK(result == results[0]);
+  }
+}
+
 TEST_CASE("the largest f16 and bf16 survive in blocks; a sum beyond f16 is infinite") {
   CHECK(of_all_members(false, [](Group& group, plan::Rank rank, memory::Arena*) {
           constexpr std::uint16_t largest_f16 = 0x7bff, largest_bf16 = 0x7f7f, infinite_f16 = 0x7c00;

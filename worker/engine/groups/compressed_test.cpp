@@ -11,6 +11,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
+#include "worker/engine/groups/hard_values_for_tests.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/shared_fleet.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
@@ -22,59 +23,6 @@ using plan::Rank;
 
 namespace {
 
-using Floats = std::vector<float>;
-
-// Element i of rank r: blocks of one outlier, of subnormal numbers, of equal numbers, of alternating signs, and others.
-float value_of(Rank rank, std::uint64_t i) {
-  auto const mixed =
-      static_cast<float>(static_cast<double>((i + 1 + rank * 7919) * 0x9e3779b97f4a7c15u >> 40) / 0x1p23 - 1);
-  switch (i / 300 % 5) {
-    case 0:
-      return i % 300 == 7 ? 1e4F : mixed;  // the sum of five is in the range of f16
-    case 1:
-      return mixed * 0x1p-130F;
-    case 2:
-      return 3.3F;
-    case 3:
-      return i % 2 == 0 ? 1.7F : -1.7F;
-    default:
-      return mixed * static_cast<float>(rank + 1);
-  }
-}
-
-Floats vector_of(Rank rank, std::uint64_t elements) {
-  Floats values;
-  for (std::uint64_t i = 0; i < elements; ++i) values.push_back(value_of(rank, i));
-  return values;
-}
-
-Floats through(devices::Codec const& codec, Floats const& values) {
-  std::vector<std::byte> codes(codec.bytes(values.size()));
-  codec.encode(codes, std::as_bytes(std::span(values)));
-  Floats back(values.size());
-  codec.decode(std::as_writable_bytes(std::span(back)), codes);
-  return back;
-}
-
-// Bound of the error of one encoding: c m + d.
-struct OneEncoding {
-  double c, d;
-};
-
-OneEncoding one_encoding(WireFormat format) {
-  switch (format) {
-    case WireFormat::bf16:
-      return {0x1p-8, 0x1p-134};
-    case WireFormat::f16:
-      return {0x1p-11, 0x1p-25};
-    case WireFormat::int8:
-      return {(1 + 0x1p-14) / 254, 0x1p-119};
-    case WireFormat::fp8_e4m3:
-      break;
-  }
-  return {(1 + 0x1p-17) / 28, 0x1p-117};
-}
-
 // The documented bound of a result; m: largest magnitude that counts for the element.
 double bound_of(Case const& c, WireFormat format, std::uint32_t ranks, double m) {
   auto const one = one_encoding(format);
@@ -85,9 +33,9 @@ double bound_of(Case const& c, WireFormat format, std::uint32_t ranks, double m)
   return c.reduce == ReduceOp::avg ? of_sum / p + one.d + 0x1p-23 * (m + a) + 0x1p-150 : of_sum + one.d;
 }
 
-class Compression {
+class CompressedCase {
  public:
-  Compression(Fleet& fleet, Case c, WireFormat format)
+  CompressedCase(Fleet& fleet, Case c, WireFormat format)
       : case_(std::move(c)), format_(format), ranks_(fleet.ranks()), collective_(fleet, case_, fleet.now()) {
     auto const& program = *collective_.spec(0).program;
     compressed_.emplace(format, Dtype::f32, program.spec, collective_.spec(0).sizes);
@@ -151,8 +99,8 @@ class Compression {
       auto const range = blocks ? layout.range(part) : plan::ElementRange{0, case_.elements};
       auto const of_rank = [&](Rank rank) {
         auto const whole = vector_of(rank, case_.elements);
-        return through({format_, Dtype::f32},
-                       {whole.begin() + static_cast<long>(range.begin), whole.begin() + static_cast<long>(range.end)});
+        return through(format_, Floats{whole.begin() + static_cast<long>(range.begin),
+                                       whole.begin() + static_cast<long>(range.end)});
       };
       auto const ranks = contributors(part);
       auto sum = of_rank(ranks.front());
@@ -163,7 +111,7 @@ class Compression {
         }
         if (case_.reduce == ReduceOp::avg)
           for (auto& value : sum) value /= static_cast<float>(ranks_);
-        sum = through({format_, Dtype::f32}, sum);
+        sum = through(format_, sum);
       }
       expected_.insert(expected_.end(), sum.begin(), sum.end());
     }
@@ -230,7 +178,7 @@ void check_all(Fleet& fleet) {
             c.in_place = spec.in_place;
             c.segment_bytes = 512;
             c.run = ++run;
-            Compression compression(fleet, c, format);
+            CompressedCase compression(fleet, c, format);
             REQUIRE_MESSAGE(compression.run(), to_string(c), " of ", fleet.ranks(), " does not end");
             auto const wrong = compression.wrong();
             CHECK_MESSAGE(wrong.empty(), wrong);

@@ -147,6 +147,7 @@ std::shared_ptr<engine::RunKind> Group::runs_of(Prepared const& prepared, Reques
   spec.members = membership_.members;
   spec.dtype = prepared.run_dtype();
   spec.reduce = prepared.run_reduce();
+  spec.codes = engine::codes_between(prepared.compression, *prepared.program);
   spec.gpu = prepared.place(request.options.gpu);
   spec.segment_bytes = request.options.segment_bytes;
   spec.window = request.options.window;

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/core/compression.hpp"
 #include "collectives/core/result.hpp"
-#include "collectives/core/wire_format.hpp"
 #include "collectives/plan/algorithm.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/failure/interruption.hpp"
@@ -45,8 +45,10 @@ struct CallOptions {
   std::vector<std::uint64_t> counts;
   std::vector<std::uint64_t> receive_counts;  // all_to_all with counts only
   // Sends codes of the elements: all_reduce, reduce, reduce_scatter, all_gather and broadcast of floats. Loses
-  // precision: docs/reference/compressed_collectives.md. The same on all members.
-  std::optional<WireFormat> compression;
+  // precision: docs/reference/compressed_collectives.md. The same on all members. With `between` an algorithm that has
+  // codes (plan::Algorithm::coded_from) sends them between the groups of its shape; where members share memory, and by
+  // other algorithms, elements move.
+  std::optional<Compression> compression;
   // With compression: name under which this member keeps what the codes lack of its contribution, which it adds to that
   // of the next call with the name and as many elements. Members may differ. Empty: nothing is kept.
   std::string error_feedback;

@@ -43,8 +43,8 @@ struct Group::Request {
   [[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, plan::Sizes const& sizes) const {
     return engine::fingerprint(spec, dtype, sizes, reduce, options.agreement, compression());
   }
-  [[nodiscard]] std::string_view compression() const {
-    return options.compression ? name(*options.compression) : std::string_view();
+  [[nodiscard]] std::string compression() const {
+    return options.compression ? to_string(*options.compression) : std::string();
   }
   [[nodiscard]] plan::Sizes sizes() const {
     return {options.counts.empty() ? elements : 0, options.counts, options.receive_counts};
@@ -62,7 +62,7 @@ struct Group::Prepared {
   std::uint64_t fingerprint;
   std::uint64_t agreement;
   std::string description;
-  std::optional<WireFormat> compression;
+  std::optional<Compression> compression;
   std::optional<engine::Carried> carried;          // then runs use its dtype, reduction and sizes
   std::unique_ptr<engine::SharedCall> call;        // null over links
   std::shared_ptr<engine::RunKind> runs;           // over links, after the first run

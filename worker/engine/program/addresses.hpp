@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/sizes.hpp"
+#include "worker/engine/program/coding.hpp"
 
 namespace chorus::engine {
 
@@ -13,15 +15,19 @@ namespace chorus::engine {
 // memory. Scratch chunk k has the size of chunk k mod C of the input's layout. Immutable.
 class Addresses {
  public:
-  // check(program, sizes) must be ok. The program outlives the addresses.
-  Addresses(plan::Program const& program, plan::Sizes const& sizes, std::size_t element_bytes)
+  // check(program, sizes) must be ok. The program outlives the addresses. `coding`: of the program's coded chunks;
+  // without one they hold elements.
+  Addresses(plan::Program const& program, plan::Sizes const& sizes, std::size_t element_bytes,
+            std::optional<Coding> const& coding = std::nullopt)
       : program_(program),
         layouts_(plan::layouts(program, sizes)),
         element_bytes_(element_bytes),
         input_begin_(begin_of_memory(program.input, layouts_.input)),
         output_begin_(begin_of_memory(program.output, layouts_.output)),
         input_bytes_(plan::input_elements(program, layouts_) * element_bytes),
-        output_bytes_(plan::output_elements(program, layouts_) * element_bytes) {}
+        output_bytes_(plan::output_elements(program, layouts_) * element_bytes) {
+    if (coding && program.coded_from < program.scratch_chunks) place_codes(*coding);
+  }
 
   // Returns the longest contiguous part at the front of these chunks: at least one chunk. count >= 1.
   struct Piece {
@@ -33,12 +39,22 @@ class Addresses {
 
   [[nodiscard]] std::uint64_t input_bytes() const { return input_bytes_; }
   [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
-  [[nodiscard]] std::uint64_t scratch_bytes() const { return before(layouts_.input, program_.scratch_chunks); }
+  [[nodiscard]] std::uint64_t scratch_bytes() const { return in_scratch(program_.scratch_chunks); }
 
-  // Returns the bytes that each instruction moves, by number of the instruction.
+  // Returns the bytes that each instruction moves, by number of the instruction: codes of messages of codes, otherwise
+  // elements.
   [[nodiscard]] std::vector<std::uint64_t> total_bytes() const;
 
  private:
+  void place_codes(Coding const& coding);
+  // Returns the bytes of scratch before this chunk.
+  [[nodiscard]] std::uint64_t in_scratch(std::uint32_t chunk) const {
+    if (codes_at_.empty() || chunk < program_.coded_from) return before(layouts_.input, chunk);
+    return codes_at_[chunk - program_.coded_from];
+  }
+  [[nodiscard]] bool is_coded(plan::Buffer buffer, std::uint32_t chunk) const {
+    return !codes_at_.empty() && program_.is_coded(buffer, chunk);
+  }
   // Returns the element of the vector at which the memory of a buffer begins.
   [[nodiscard]] static std::uint64_t begin_of_memory(plan::ChunkRange range, plan::Layout const& layout);
   // Returns the bytes of all chunks before this one. Scratch holds several vectors one after another.
@@ -52,6 +68,7 @@ class Addresses {
   std::size_t element_bytes_;
   std::uint64_t input_begin_, output_begin_;  // elements
   std::uint64_t input_bytes_, output_bytes_;
+  std::vector<std::uint64_t> codes_at_;  // bytes of scratch before each coded chunk, and all; empty without codes
 };
 
 }  // namespace chorus::engine

@@ -11,9 +11,9 @@ using plan::Buffer;
 using plan::Opcode;
 
 Ranges::Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& sizes, PartialsLimit limit,
-               std::span<std::byte const> input, std::span<std::byte> output)
+               std::span<std::byte const> input, std::span<std::byte> output, std::optional<Coding> const& coding)
     : program_(program),
-      addresses_(program, sizes, chorus::element_bytes(dtype)),
+      addresses_(program, sizes, chorus::element_bytes(dtype), coding),
       element_bytes_(chorus::element_bytes(dtype)),
       keeps_wide_partials_(reduces(program.spec.op) && devices::find_widen(dtype) != nullptr),
       partials_(keeps_wide_partials_ ? Partials(program, addresses_.total_bytes(), dtype, limit) : Partials()),

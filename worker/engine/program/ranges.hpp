@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,8 @@
 namespace chorus::engine {
 
 // Base of the classes that execute a program in memory. Every instruction walks once through its source range and its
-// destination range, from the front, one contiguous piece after another. Byte counts are multiples of the element size.
+// destination range, from the front, one contiguous piece after another. Byte counts are multiples of the element size,
+// those of a range of codes count codes.
 // Not thread-safe.
 class Ranges {
  public:
@@ -40,7 +42,8 @@ class Ranges {
   // that the program addresses (plan::memory). The derived class provides the memory beside input and output with
   // lie_in().
   Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& sizes, PartialsLimit limit,
-         std::span<std::byte const> input, std::span<std::byte> output);
+         std::span<std::byte const> input, std::span<std::byte> output,
+         std::optional<Coding> const& coding = std::nullopt);
 
   // Starts again in other buffers of the same sizes: every instruction is at the front of its ranges.
   void begin(std::span<std::byte const> input, std::span<std::byte> output);

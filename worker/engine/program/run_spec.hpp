@@ -14,6 +14,7 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
 #include "collectives/core/result.hpp"
+#include "collectives/core/wire_format.hpp"
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "worker/devices/cuda/gpu.hpp"
@@ -50,6 +51,9 @@ struct RunSpec {
   Dtype dtype = Dtype::f32;
   ReduceOp reduce = ReduceOp::sum;
   plan::Sizes sizes;
+  // Format of the program's coded chunks (plan::Program::coded_from), on f32 and f64 in memory of the host. The same on
+  // all ranks, as the fingerprint covers it. None: they hold elements.
+  std::optional<WireFormat> codes;
   // Memory that the program addresses (plan::memory). With program->spec.in_place, a rank that has both buffers has the
   // same memory in both.
   std::span<std::byte const> input;

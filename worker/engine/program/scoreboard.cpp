@@ -12,7 +12,8 @@ constexpr auto no_lag = ~std::uint32_t{0};
 }  // namespace
 
 Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes,
-                       std::vector<FlowLimit> const& flow_limits, Timeline* timeline)
+                       std::vector<FlowLimit> const& flow_limits, Timeline* timeline,
+                       std::optional<Coding> const& coding)
     : program_(program),
       total_(std::move(total_bytes)),
       done_(total_.size()),
@@ -20,6 +21,8 @@ Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> 
       waits_(total_.size()),
       dependents_(program.dependencies.size()),
       dependents_begin_(total_.size() + 1),
+      coding_(coding),
+      counted_(coding ? how_counted(program) : std::vector<Counted>()),
       woken_(total_.size()),
       is_woken_(total_.size()),
       timeline_(timeline) {
@@ -69,8 +72,18 @@ std::uint64_t Scoreboard::allowed_by_dependencies(std::uint32_t i) const {
   if (waits_[i] != 0) return 0;
   auto prefix = total_[i];
   for (auto const& dependency : program_.dependencies_of(i))
-    if (dependency.segmentwise) prefix = std::min(prefix, done_[dependency.instruction]);
+    if (dependency.segmentwise)
+      prefix = std::min(prefix, counted_.empty() ? done_[dependency.instruction] : reached(dependency.instruction, i));
   return prefix;
+}
+
+std::uint64_t Scoreboard::reached(std::uint32_t dependency, std::uint32_t i) const {
+  auto const done = done_[dependency];
+  if (done == total_[dependency]) return total_[i];
+  bool const from_codes = counted_[dependency] == Counted::in_codes, to_codes = counted_[i] == Counted::in_codes;
+  auto const units = done / (from_codes ? coding_->unit_codes_bytes() : coding_->unit_bytes());
+  if (from_codes != to_codes) return units * (to_codes ? coding_->unit_codes_bytes() : coding_->unit_bytes());
+  return counted_[i] == Counted::in_units ? units * coding_->unit_bytes() : done;
 }
 
 void Scoreboard::advance(std::uint32_t i, std::uint64_t bytes) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/plan/program.hpp"
+#include "worker/engine/program/coding.hpp"
 #include "worker/engine/program/index_queue.hpp"
 #include "worker/engine/program/partials.hpp"
 #include "worker/engine/trace/timeline.hpp"
@@ -19,10 +20,12 @@ namespace chorus::engine {
 // Owned by one run, used by one thread. Allocates in the constructor only.
 class Scoreboard {
  public:
-  // total_bytes[i]: bytes that instruction i moves. The program and the timeline, if there is one, outlive the
-  // scoreboard. An instruction is `ahead` in at most one flow limit and `behind` in at most one.
+  // total_bytes[i]: bytes that instruction i moves, as Addresses counts them with the same coding. The program and the
+  // timeline, if there is one, outlive the scoreboard. An instruction is `ahead` in at most one flow limit and `behind`
+  // in at most one.
   Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes,
-             std::vector<FlowLimit> const& flow_limits = {}, Timeline* timeline = nullptr);
+             std::vector<FlowLimit> const& flow_limits = {}, Timeline* timeline = nullptr,
+             std::optional<Coding> const& coding = std::nullopt);
 
   // Resets the scoreboard to its first state: no instruction has moved.
   void begin();
@@ -54,6 +57,8 @@ class Scoreboard {
     bool segmentwise;
   };
   void complete(std::uint32_t i);
+  // Returns how far the progress of `dependency` reaches in the bytes of instruction i.
+  [[nodiscard]] std::uint64_t reached(std::uint32_t dependency, std::uint32_t i) const;
   [[nodiscard]] std::uint64_t allowed_by_dependencies(std::uint32_t i) const;
   [[nodiscard]] bool waits_for_whole(std::uint32_t i, bool segmentwise) const { return !segmentwise || total_[i] == 0; }
 
@@ -64,6 +69,8 @@ class Scoreboard {
   std::vector<std::uint32_t> waits_;  // dependencies that have to be completed as a whole
   std::vector<Dependent> dependents_;
   std::vector<std::uint32_t> dependents_begin_;
+  std::optional<Coding> coding_;
+  std::vector<Counted> counted_;               // by instruction; empty without codes
   std::vector<std::uint32_t> ahead_, behind_;  // by instruction: its index in flow_limits_, or no_lag
   IndexQueue woken_;
   std::vector<bool> is_woken_;

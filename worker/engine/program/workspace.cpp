@@ -9,6 +9,8 @@ using plan::Opcode;
 
 namespace {
 
+constexpr std::uint64_t decoded_units = 16;  // 16 or 32 KB, which stay in a cache
+
 std::unique_ptr<std::byte[]> memory_of(std::uint64_t bytes) {
   return bytes != 0 ? std::make_unique_for_overwrite<std::byte[]>(bytes) : nullptr;
 }
@@ -17,18 +19,20 @@ std::unique_ptr<std::byte[]> memory_of(std::uint64_t bytes) {
 
 Workspace::Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
                      PartialsLimit limit, std::span<std::byte const> input, std::span<std::byte> output,
-                     std::optional<Average> average)
-    : Ranges(program, dtype, sizes, limit, input, output),
+                     std::optional<Average> average, std::optional<Coding> const& coding)
+    : Ranges(program, dtype, sizes, limit, input, output, coding),
       dtype_(dtype),
       reduce_(reduce),
       combine_(reduces(program.spec.op) ? devices::find_combine(reduce, dtype) : nullptr),
       divide_(combine_ != nullptr && reduce == ReduceOp::avg ? devices::find_divide(dtype) : nullptr),
       widen_(combine_ != nullptr ? devices::find_widen(dtype) : nullptr),
-      how_(average.value_or(Average::of(dtype, program.spec.ranks))) {
+      how_(average.value_or(Average::of(dtype, program.spec.ranks))),
+      coding_(coding) {
   if (divide_ != nullptr && (average || how_.scale != 1)) average_.emplace(reduce, dtype);
   auto const bytes = own_bytes();
   scratch_ = memory_of(bytes.scratch);
   partials_ = memory_of(bytes.partials);
+  if (coding_) decoded_ = memory_of(decoded_units * coding_->unit_bytes());
   lie_in({scratch_.get(), partials_.get()});
 }
 
@@ -62,7 +66,41 @@ void Workspace::take_in(std::uint32_t i, std::span<std::byte const> received) {
   }
 }
 
+void Workspace::encode(std::uint32_t i, std::uint64_t bytes) {
+  auto const elements = bytes / element_bytes();
+  auto const from = source(i, bytes);
+  auto const to = destination(i, coding_->codes_bytes(elements));
+  auto const codes = coding_->codec().bytes(elements);
+  clock_.run(bytes, 1, [&] { coding_->codec().encode(to.first(codes), from); });
+  std::ranges::fill(to.subspan(codes), std::byte{0});
+  skip_source(i, bytes);
+  skip_destination(i, to.size());
+}
+
+void Workspace::decode(std::uint32_t i, std::uint64_t bytes) {
+  bool const adds = program().instructions[i].op == Opcode::reduce;
+  while (bytes != 0) {
+    auto const part = adds ? std::min(bytes, decoded_units * coding_->unit_bytes()) : bytes;
+    auto const elements = part / element_bytes();
+    auto const from = source(i, coding_->codes_bytes(elements));
+    auto const to = destination(i, part);
+    clock_.run(part, adds ? 2 : 1, [&] {
+      auto const term = adds ? std::span(decoded_.get(), part) : to;
+      coding_->codec().decode(term, from.first(coding_->codec().bytes(elements)));
+      if (adds) compute(i, to, to.data(), term.data());
+    });
+    skip_source(i, from.size());
+    skip_destination(i, part);
+    bytes -= part;
+  }
+}
+
 void Workspace::work(std::uint32_t i, std::uint64_t bytes) {
+  if (coding_) {
+    auto const& instruction = program().instructions[i];
+    if (program().is_coded(instruction.dst, instruction.dst_chunk)) return encode(i, bytes);
+    if (program().is_coded(instruction.src, instruction.src_chunk)) return decode(i, bytes);
+  }
   while (bytes != 0) {
     auto dst = destination(i, contiguous(i, bytes));
     auto const other = source(i, dst.size());

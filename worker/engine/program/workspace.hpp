@@ -30,10 +30,10 @@ class Workspace : public Ranges {
  public:
   // Preconditions of Ranges; where the program reduces, kernels for (reduce, dtype) must exist. The caller makes an
   // instruction wait that would exceed one of flow_limits(). `average`: for avg where a rank contributes more or less
-  // than one operand.
+  // than one operand. `coding`: of the program's coded chunks, if they hold codes.
   Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes, PartialsLimit limit,
             std::span<std::byte const> input, std::span<std::byte> output,
-            std::optional<Average> average = std::nullopt);
+            std::optional<Average> average = std::nullopt, std::optional<Coding> const& coding = std::nullopt);
 
   // Starts again in other buffers of the same sizes.
   void begin(std::span<std::byte const> input, std::span<std::byte> output);
@@ -43,12 +43,14 @@ class Workspace : public Ranges {
   // Takes the next bytes of a recv or recv_reduce, which were received into other memory (aligned for the dtype):
   // copies or reduces them.
   void take_in(std::uint32_t i, std::span<std::byte const> received);
-  // Executes the next bytes of a copy or reduce.
+  // Executes the next bytes of a copy or reduce. If it encodes or decodes: whole units, except at the end.
   void work(std::uint32_t i, std::uint64_t bytes);
 
   [[nodiscard]] Reduced const& reduced() const { return clock_.reduced(); }
 
  private:
+  void encode(std::uint32_t i, std::uint64_t bytes);
+  void decode(std::uint32_t i, std::uint64_t bytes);
   // Returns how much of `bytes` has contiguous partial sums.
   [[nodiscard]] std::uint64_t contiguous(std::uint32_t i, std::uint64_t bytes) const;
   // Computes dst = operand (op) other at the instruction's cursors, or dst = other for recv and copy. The flags of the
@@ -68,6 +70,8 @@ class Workspace : public Ranges {
   std::optional<devices::Reducer> average_;  // empty unless operands are scaled
   std::unique_ptr<std::byte[]> scratch_;
   std::unique_ptr<std::byte[]> partials_;
+  std::optional<Coding> coding_;
+  std::unique_ptr<std::byte[]> decoded_;  // room for terms that are decoded and added; null without codes
   ReduceClock clock_;
 };
 

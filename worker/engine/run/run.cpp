@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collectives/core/assert.hpp"
+#include "collectives/plan/coded_segments.hpp"
 #include "collectives/plan/digest.hpp"
 #include "worker/engine/gpu/gpu_receive_channel.hpp"
 #include "worker/engine/gpu/gpu_send_channel.hpp"
@@ -26,8 +27,20 @@ constexpr std::uint64_t shortest_ring_bytes = 256 << 10;
 constexpr std::uint64_t small_bytes = 256 << 10;
 constexpr std::size_t small_instructions = 1024;
 
-std::uint64_t whole_elements(std::uint64_t bytes, Dtype dtype) {
-  auto const size = element_bytes(dtype);
+std::optional<Coding> coding_of(RunSpec const& spec) {
+  return spec.codes ? std::optional(Coding(*spec.codes, spec.dtype)) : std::nullopt;
+}
+
+// Average of a run with codes: terms are not scaled, as those of codes are not.
+std::optional<Average> average_of(RunSpec const& spec) {
+  return spec.codes ? std::optional(Average{spec.program->spec.ranks, 1}) : std::nullopt;
+}
+
+// Segments are whole elements, with codes whole units, and then no longer than plan::coded_segment_bytes_max.
+std::uint64_t whole_segment(RunSpec const& spec) {
+  auto const coding = coding_of(spec);
+  auto const bytes = coding ? std::min(spec.segment_bytes, plan::coded_segment_bytes_max) : spec.segment_bytes;
+  auto const size = coding ? coding->unit_bytes() : element_bytes(spec.dtype);
   auto const least = std::max<std::uint64_t>(segment_bytes_min, size);
   return std::clamp<std::uint64_t>(bytes, least, links::data_bytes_max) / size * size;
 }
@@ -44,7 +57,7 @@ std::optional<Workspace> workspace_of(RunSpec const& spec, std::uint64_t partial
   if (!on_host) return std::nullopt;
   return std::make_optional<Workspace>(*spec.program, spec.dtype, spec.reduce, spec.sizes,
                                        PartialsLimit{partials_bytes, std::min(spec.segment_bytes, shortest_ring_bytes)},
-                                       spec.input, spec.output);
+                                       spec.input, spec.output, average_of(spec), coding_of(spec));
 }
 
 RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes, std::vector<FlowLimit> const& flow_limits,
@@ -52,14 +65,14 @@ RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes, std::vector<
   auto const size = element_bytes(spec.dtype);
   return {.run = spec.run,
           .epoch = spec.epoch,
-          .segment_bytes = whole_elements(spec.segment_bytes, spec.dtype),
+          .segment_bytes = whole_segment(spec),
           .window = std::max<std::uint32_t>(spec.window, 1),
           .eager_bytes = eager_bytes,
           .envelope = spec.envelope,
           .program = *spec.program,
           .element_bytes = size,
-          .board = Scoreboard(*spec.program, Addresses(*spec.program, spec.sizes, size).total_bytes(), flow_limits,
-                              &timeline)};
+          .board = Scoreboard(*spec.program, Addresses(*spec.program, spec.sizes, size, coding_of(spec)).total_bytes(),
+                              flow_limits, &timeline, coding_of(spec))};
 }
 
 }  // namespace

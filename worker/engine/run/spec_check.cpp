@@ -37,6 +37,8 @@ Status check(RunSpec const& spec) {
   if (reduces(program.spec.op) && devices::find_combine(spec.reduce, spec.dtype) == nullptr)
     return cannot(spec,
                   std::string(name(spec.reduce)) + " of " + std::string(name(spec.dtype)) + " is not in this build");
+  bool const is_wide = spec.dtype == Dtype::f32 || spec.dtype == Dtype::f64;
+  if (spec.codes && (!is_wide || spec.gpu != nullptr)) return cannot(spec, "codes are of f32 or f64 in host memory");
   return ok();
 }
 

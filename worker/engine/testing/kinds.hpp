@@ -38,8 +38,8 @@ class Kinds {
         return false;
     }
     return a.group == b.group && a.epoch == b.epoch && a.token == b.token && a.description == b.description &&
-           a.fingerprint == b.fingerprint && a.dtype == b.dtype && a.reduce == b.reduce && a.sizes == b.sizes &&
-           a.gpu == b.gpu && a.segment_bytes == b.segment_bytes && a.window == b.window &&
+           a.codes == b.codes && a.fingerprint == b.fingerprint && a.dtype == b.dtype && a.reduce == b.reduce &&
+           a.sizes == b.sizes && a.gpu == b.gpu && a.segment_bytes == b.segment_bytes && a.window == b.window &&
            (a.program == b.program || *a.program == *b.program);
   }
 

@@ -6,6 +6,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/op.hpp"
+#include "collectives/model/candidates.hpp"
 #include "collectives/model/network.hpp"
 #include "collectives/plan/positions.hpp"
 #include "worker/service/operands/run_order.hpp"
@@ -39,12 +40,49 @@ api::Selection for_codes(api::Selection const& line, std::size_t ranks) {
   return other;
 }
 
+// By position.
+std::vector<Locality> localities_of(api::Group const& group) {
+  std::vector<Locality> localities;
+  for (std::size_t i = 0; i < group.members.size(); ++i)
+    localities.push_back(group.members[group.by_position ? (*group.by_position)[i] : i].locality);
+  return localities;
+}
+
+// Empty if no messages are codes, or all.
+std::optional<http::Checked<api::Selection>> with_codes_between(api::Group const& group, std::string_view op,
+                                                                std::string_view algorithm,
+                                                                std::optional<Compression> const& compression) {
+  if (!compression || !compression->between || group.members.empty()) return std::nullopt;
+  auto const localities = localities_of(group);
+  model::Network const network(localities, model::Constants::defaults());
+  auto const level = model::coded_level(compression, network);
+  if (!level) return std::nullopt;
+  auto const refused = [](std::string pointer, std::string detail) {
+    Problem problem(ProblemCode::unsupported, detail);
+    problem.errors.push_back({std::move(pointer), std::move(detail)});
+    return problem;
+  };
+  auto const& coded = algorithms::grouped_allpairs;
+  if (op != name(Op::all_reduce))
+    return refused("/compression", std::string(op) + " has no algorithm with codes between " +
+                                       std::string(name(*level)) + "s; all_reduce has one");
+  if (!algorithm.empty() && algorithm != coded.name)
+    return refused("/algorithm",
+                   std::string(algorithm) + " sends no codes between groups; " + std::string(coded.name) + " does");
+  auto const shape = model::shape_between(*level, network);
+  if (!shape) return refused("/compression", shape.error().detail);
+  api::Selection selection;
+  selection.op = op;
+  selection.algorithm = coded.name;
+  selection.algorithm_shape = *shape;
+  return selection;
+}
+
 }  // namespace
 
 std::uint64_t segment_bytes_of(api::Group const& group) {
   if (group.members.empty()) return api::default_segment_bytes;
-  std::vector<Locality> localities;
-  for (auto const& member : group.members) localities.push_back(member.locality);
+  auto const localities = localities_of(group);
   auto constants = model::Constants::defaults();
   constants.host_cores = std::max(std::thread::hardware_concurrency(), 1U);
   return model::Network(localities, constants).segment_bytes();
@@ -113,8 +151,10 @@ api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> co
 }
 
 http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::optional<std::uint64_t> bytes,
-                                     std::optional<std::string> const& algorithm, bool compresses) {
+                                     std::optional<std::string> const& algorithm,
+                                     std::optional<Compression> const& compression) {
   bool const by_name = algorithm && *algorithm != "auto";
+  if (auto coded = with_codes_between(group, op, by_name ? *algorithm : "", compression)) return std::move(*coded);
   if (by_name) {
     for (auto const& line : group.selection)
       if (line.op == op && line.algorithm == *algorithm) return line;
@@ -124,7 +164,8 @@ http::Checked<api::Selection> select(api::Group const& group, std::string_view o
     return asked;
   }
   for (auto const& line : group.selection)
-    if (fits(line, op, bytes)) return compresses ? for_codes(line, group.members.size()) : line;
+    if (fits(line, op, bytes))
+      return compression && !compression->between ? for_codes(line, group.members.size()) : line;
   Problem problem(ProblemCode::unsupported,
                   of_epoch(group) + " has no algorithm for " + std::string(op) +
                       (bytes ? " of " + std::to_string(*bytes) + " bytes" : std::string(" of any size")));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/runtime/condition.hpp"
+#include "collectives/core/compression.hpp"
 #include "collectives/core/pace.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
@@ -47,12 +48,13 @@ struct Assignment {
 
 // The algorithm for an operation of this size: from the first fitting line of the group's table, or from the line
 // without a limit if the members cannot all tell the size. An algorithm asked for by name gets the root and arity of
-// its line, if it has one. A reduction of codes (`compresses`) gets an algorithm that adds them at one place. Problem
-// unsupported if the table has no line for it.
+// its line, if it has one. A reduction of codes gets an algorithm that adds them at one place; codes between groups get
+// one that has them, with the sizes of the groups, unless all members are in one group. Problem unsupported if the
+// table has no line for it, or if there are no such codes.
 [[nodiscard]] http::Checked<api::Selection> select(api::Group const& group, std::string_view op,
                                                    std::optional<std::uint64_t> bytes,
                                                    std::optional<std::string> const& algorithm,
-                                                   bool compresses = false);
+                                                   std::optional<Compression> const& compression = std::nullopt);
 
 // Runs calls one after the other in the order of arrival, which must be the same on all members. A failed call breaks
 // the epoch: members no longer know how far the others are, until the coordinator makes a new epoch.

@@ -222,7 +222,7 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
     return invalid_field("/output", "is one; the results of " + part_name(call.tensor, 0) + " and so on are theirs");
   auto const width = op == Op::barrier ? 1 : element_bytes(found.tensor.dtype);
   auto const bytes = local->elements ? std::optional(*local->elements * width) : std::nullopt;
-  auto const selection = select(assignment.group, name(op), bytes, call.algorithm, call.compression.has_value());
+  auto const selection = select(assignment.group, name(op), bytes, call.algorithm, *compression);
   if (!selection) return selection.error();
 
   RunOrder order;
@@ -258,8 +258,7 @@ Checked<RunOrder> portion_of(RunOrder const& first, std::size_t portion, Assignm
                              api::LocalCall const& call) {
   auto const& list = *first.fused;
   auto const& vector = list.portions()[portion];
-  auto const selection =
-      select(assignment.group, name(first.spec.op), vector.bytes, call.algorithm, call.compression.has_value());
+  auto const selection = select(assignment.group, name(first.spec.op), vector.bytes, call.algorithm, first.compression);
   if (!selection) return selection.error();
   auto order = first;
   order.portion = portion;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/logging/log.hpp"
+#include "collectives/algorithms/catalogue.hpp"
 #include "collectives/plan/codes.hpp"
 #include "collectives/plan/digest.hpp"
 #include "worker/devices/reduce.hpp"
@@ -32,8 +33,8 @@ bool averages_over_parts(RunOrder const& order) {
   return order.contributions > 0 && order.reduce == ReduceOp::avg && reduces(order.spec.op);
 }
 
-std::string_view compression_of(RunOrder const& order) {
-  return order.compression ? name(*order.compression) : std::string_view();
+std::string compression_of(RunOrder const& order) {
+  return order.compression ? to_string(*order.compression) : std::string();
 }
 
 bool wants_digests(RunOrder const& order) { return order.digests && order.spec.op != Op::barrier; }
@@ -97,6 +98,7 @@ engine::RunSpec Runner::to_spec(RunOrder const& order, RunMemory const& memory) 
   spec.dtype = memory.carried ? memory.carried->dtype() : memory.dtype;
   spec.reduce = memory.carried ? memory.carried->reduce() : order.reduce;
   spec.sizes = memory.carried ? memory.carried->sizes() : order.sizes;
+  spec.codes = engine::codes_between(order.compression, *spec.program);
   spec.input = memory.run_input();
   spec.output = memory.run_output();
   spec.gpu = memory.run_gpu();
@@ -278,9 +280,10 @@ void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd& end)
   if (end.problem) run.kind = http::kind(end.problem->code).name;
   run.ranks = order.spec.ranks;
   run.bytes = memory.bytes();
-  run.compression = order.compression;
-  if (order.compression)
-    run.wire_bytes = plan::wire_bytes_of(*order.compression, order.spec.op, order.spec.ranks, order.sizes);
+  if (auto const algorithm = algorithms::find(order.spec.algorithm))
+    run.compression = plan::format_sent(order.compression, **algorithm);
+  if (run.compression)
+    run.wire_bytes = plan::wire_bytes_of(*run.compression, order.spec.op, order.spec.ranks, order.sizes);
   run.seconds = end.seconds;
   run.steps = end.steps;
   run.wait_seconds = end.wait_seconds;

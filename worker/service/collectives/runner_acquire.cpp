@@ -74,6 +74,8 @@ std::optional<engine::Carried> form_of(RunOrder const& order, Dtype dtype) {
 std::optional<Problem> check_compression(RunOrder const& order, Dtype dtype) {
   if (order.error_feedback && !order.compression)
     return invalid_field("/error_feedback", "is for calls with compression");
+  if (order.error_feedback && order.compression->between)
+    return invalid_field("/error_feedback", "is for codes of all messages, not between groups");
   if (!order.compression) return std::nullopt;
   if (order.error_feedback && brings_several(order))
     return invalid_field("/error_feedback", "is for calls with one tensor of each worker");
@@ -114,6 +116,10 @@ Checked<RunPart> Runner::part_of(RunOrder const& order) {
 awaitable<Checked<RunMemory>> Runner::acquire(RunOrder const& order) {
   auto memory = co_await acquire_narrow(order);
   if (!memory) co_return memory.error();
+  if (memory->gpu != nullptr && engine::codes_between(order.compression, *memory->part.program))
+    co_return invalid_field("/compression",
+                            "codes between groups are of tensors in memory of the host, and this one lies on a GPU; "
+                            "compression without 'between' is possible");
   auto const carried = co_await carry(order, *memory);
   if (!carried) co_return to_problem(carried.error(), {order.rank});
   co_return memory;

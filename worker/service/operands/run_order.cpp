@@ -57,10 +57,11 @@ Checked<ReduceOp> check_reduce(std::string const& reduce) {
   return invalid_field("/reduce", unknown_name("reduction", reduce, names_of(all_reduce_ops)));
 }
 
-Checked<std::optional<WireFormat>> check_compression(std::optional<std::string> const& compression) {
-  if (!compression) return std::optional<WireFormat>();
-  if (auto const format = parse_wire_format(*compression)) return format;
-  return invalid_field("/compression", unknown_name("format", *compression, names_of(all_wire_formats)));
+Checked<std::optional<Compression>> check_compression(std::optional<api::Compression> const& compression) {
+  if (!compression) return std::optional<Compression>();
+  auto const known = parse_compression(compression->format, compression->between);
+  if (!known) return invalid_field("/compression", known.error().detail);
+  return std::optional(*known);
 }
 
 Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms) {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "collectives/core/compression.hpp"
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
-#include "collectives/core/wire_format.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/runs.hpp"
@@ -55,7 +55,7 @@ struct RunOrder {
   bool any_order = false;                       // parts may be added in any order; false: in their own
   std::uint64_t contributions = 0;              // number of parts of all workers together, for avg
   ReduceOp reduce = ReduceOp::sum;
-  std::optional<WireFormat> compression;  // codes of this format travel
+  std::optional<Compression> compression;  // codes travel
   bool error_feedback = false;            // with compression: see tensors::Residuals
   bool digests = false;
   std::string trace_id;  // of the trace that the run belongs to, or ""
@@ -71,7 +71,8 @@ inline constexpr std::uint64_t max_timeout_ms = 24 * 3600 * 1000;
 
 // Checks of fields that both kinds of orders have.
 [[nodiscard]] http::Checked<ReduceOp> check_reduce(std::string const& reduce);
-[[nodiscard]] http::Checked<std::optional<WireFormat>> check_compression(std::optional<std::string> const& compression);
+[[nodiscard]] http::Checked<std::optional<Compression>> check_compression(
+    std::optional<api::Compression> const& compression);
 [[nodiscard]] http::Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms);
 [[nodiscard]] std::optional<http::Problem> check_schedule(api::Schedule const& schedule);
 // True if the algorithm adds the parts in their order, each element in one place.

@@ -7,6 +7,14 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
+class Compression:
+    """Message ``Compression`` of the REST interface."""
+
+    format: str
+    between: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Schedule:
     """Message ``Schedule`` of the REST interface."""
 
@@ -34,7 +42,7 @@ class CollectiveRequest:
     in_place: bool | None = None
     on_failure: str | None = None
     reproducible: bool | None = None
-    compression: str | None = None
+    compression: str | Compression | None = None
     error_feedback: bool | None = None
     schedule: Schedule | None = None
 
@@ -234,6 +242,7 @@ __all__ = [
     "AwaitedRank",
     "CollectiveRecord",
     "CollectiveRequest",
+    "Compression",
     "Considered",
     "FieldError",
     "InstructionState",

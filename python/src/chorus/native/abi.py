@@ -106,6 +106,7 @@ class CollectiveOptions(ctypes.Structure):
         ("receive_counts_length", c_size_t),
         ("timeout_ms", c_int64),
         ("compression", c_char_p),
+        ("between", c_char_p),
         ("error_feedback", c_char_p),
     ]
 

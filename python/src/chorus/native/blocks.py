@@ -33,7 +33,7 @@ class Blocks(Caller):
         arity: int | None = None,
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
-        compression: str | None = None,
+        compression: options.Compression | None = None,
         error_feedback: str | None = None,
         async_op: bool = False,
     ) -> Any:
@@ -82,7 +82,7 @@ class Blocks(Caller):
         arity: int | None = None,
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
-        compression: str | None = None,
+        compression: options.Compression | None = None,
         error_feedback: str | None = None,
         async_op: bool = False,
     ) -> Any:

@@ -32,7 +32,8 @@ class Group(Blocks, Messages):
     counts          elements per rank's block, one for each rank; without it blocks as equal as can be
     algorithm       a name from docs/reference/algorithms.md, with `arity` and `algorithm_shape` where it takes one
     compression     ``"bf16"``, ``"f16"``, ``"int8"``, ``"fp8_e4m3"``: send codes of floats, which lose precision; not
-                    in all collectives (docs/reference/compressed_collectives.md)
+                    in all collectives (docs/reference/compressed_collectives.md). ``{"format": "int8", "between":
+                    "rack"}``: only between two racks (or ``"host"``, ``"zone"``, ``"region"``)
     error_feedback  a name, with `compression` of one array: what the codes lack of it is kept under the name, and added
                     to the next array of that name and size; members may differ
     timeout         seconds from when the call begins, which is when those before it have ended; 30 unless given
@@ -141,7 +142,7 @@ class Group(Blocks, Messages):
         arity: int | None = None,
         algorithm_shape: Sequence[int] | None = None,
         timeout: float | None = None,
-        compression: str | None = None,
+        compression: options.Compression | None = None,
         error_feedback: str | None = None,
         async_op: bool = False,
     ) -> Any:
@@ -184,7 +185,7 @@ class Group(Blocks, Messages):
         algorithm: str | None = None,
         arity: int | None = None,
         timeout: float | None = None,
-        compression: str | None = None,
+        compression: options.Compression | None = None,
         error_feedback: str | None = None,
         async_op: bool = False,
     ) -> Any:
@@ -228,7 +229,7 @@ class Group(Blocks, Messages):
         algorithm: str | None = None,
         arity: int | None = None,
         timeout: float | None = None,
-        compression: str | None = None,
+        compression: options.Compression | None = None,
         error_feedback: str | None = None,
         async_op: bool = False,
     ) -> Any:

@@ -6,12 +6,15 @@ import ctypes
 import math
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import abi
 
 LONGEST_S = 365 * 86_400.0
+
+# A format, or a format and the level between whose groups it is sent: {"format": "int8", "between": "rack"}.
+Compression = str | Mapping[str, str]
 
 
 def unsigned(name: str, value: Any, bits: int = 32) -> int:
@@ -63,6 +66,15 @@ def numbers(name: str, values: Sequence[int]) -> tuple[Any, int]:
     return _list(name, values, ctypes.c_uint32, 32)
 
 
+def _compression(value: Compression | None) -> tuple[bytes | None, bytes | None]:
+    if not isinstance(value, Mapping):
+        return text("compression", value), None
+    unknown = sorted(set(value) - {"format", "between"})
+    if unknown or "format" not in value:
+        raise ValueError(f"compression has {', '.join(sorted(value)) or 'nothing'}, expected format, and between at will")
+    return text("compression", value["format"]), text("between", value.get("between"))
+
+
 def collective(
     *,
     reduce: str = "sum",
@@ -73,7 +85,7 @@ def collective(
     counts: Sequence[int] | None = None,
     receive_counts: Sequence[int] | None = None,
     timeout: float | None = None,
-    compression: str | None = None,
+    compression: Compression | None = None,
     error_feedback: str | None = None,
 ) -> abi.CollectiveOptions:
     """Returns ``chorus_collective_options_t``, which keeps the lists that it refers to alive."""
@@ -93,7 +105,7 @@ def collective(
         made.receive_counts = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_uint64))
     if timeout is not None:
         made.timeout_ms = milliseconds("timeout", timeout)
-    made.compression = text("compression", compression)
+    made.compression, made.between = _compression(compression)
     made.error_feedback = text("error_feedback", error_feedback)
     return made
 
