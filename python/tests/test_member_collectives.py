@@ -127,6 +127,20 @@ def everything(group: Group, rank: int, waits: Any) -> None:
     assert result(group.barrier(**asynchronous)) is None
 
 
+def test_lists_of_blocks_as_codes(pair: Pair) -> None:
+    def story(group: Group, rank: int) -> None:
+        x, y = of_rank(rank), numpy.full(3, 0.5 * (rank + 1))  # which bf16 has exactly
+        wholes = group.all_gather([x, y], compression="bf16")
+        assert wholes[0].tolist() == [*of_rank(0), *of_rank(1)] and wholes[1].tolist() == [0.5] * 3 + [1] * 3
+        own = group.reduce_scatter([x, y], compression="bf16")
+        assert own[0].tolist() == ([11, 22] if rank == 0 else [33, 44])
+        assert own[1].tolist() == ([1.5] * 2 if rank == 0 else [1.5])
+        with pytest.raises(chorus.BadArgument, match="i32 has no codes of bf16"):
+            group.all_gather([x, numpy.zeros(2, "i4")], compression="bf16")
+
+    pair.both(story)
+
+
 def test_lists_that_cannot_be_are_refused(pair: Pair) -> None:
     group, x = pair.groups[0], numpy.zeros(4)
     with pytest.raises(TypeError, match="takes a list of as many for out"):
