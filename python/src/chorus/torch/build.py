@@ -107,7 +107,7 @@ def _command() -> list[str]:
 
 
 def standard(version: str) -> str:
-    """Returns the standard of C++ for the headers of a version of PyTorch: since 2.12 they refuse older ones than C++20."""
+    """Returns the C++ that the headers of a version of PyTorch need: since 2.12 they refuse less than C++20."""
     major, minor = (int(part) for part in version.split(".")[:2])
     return "c++20" if (major, minor) >= (2, 12) else "c++17"
 
