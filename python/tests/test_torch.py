@@ -18,6 +18,7 @@ torch_ranks.require_torch()
 import torch_messages as messages  # noqa: E402
 import torch_misuse as misuse  # noqa: E402
 import torch_stories as stories  # noqa: E402
+from chorus.torch import build  # noqa: E402
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -241,3 +242,17 @@ def test_ranks_that_do_not_come_are_named(extension: None, tmp_path: pathlib.Pat
     with pytest.raises(chorus.NoAnswer, match="ranks 1, 2 have not come within 1 s") as caught:
         create(dist.FileStore(str(tmp_path / "store"), 3), 0, 3, timedelta(seconds=1))
     assert caught.value.ranks == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "version, standard",
+    [
+        ("1.13.1", "c++17"),
+        ("2.9.1+cpu", "c++17"),
+        ("2.12.0", "c++20"),
+        ("2.14.0a0+git1c2d3e4", "c++20"),
+        ("3.0", "c++20"),
+    ],
+)
+def test_the_extension_is_of_the_standard_that_the_headers_need(version: str, standard: str) -> None:
+    assert build.standard(version) == standard

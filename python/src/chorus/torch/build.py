@@ -94,7 +94,8 @@ def _command() -> list[str]:
     found = library.load().path
     return [
         *compiler,
-        *("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"),
+        f"-std={standard(torch.__version__)}",
+        *("-O2", "-fPIC", "-shared", "-fvisibility=hidden"),
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
         *(f'-DPYBIND11_{name}="{value}"' for name, value in known.items() if value is not None),
         *(argument for path in includes for argument in ("-isystem", str(path))),
@@ -103,6 +104,12 @@ def _command() -> list[str]:
         *("-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10"),
         found if "/" in found else f"-l:{found}",
     ]
+
+
+def standard(version: str) -> str:
+    """Returns the C++ that the headers of a version of PyTorch need: since 2.12 they refuse less than C++20."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return "c++20" if (major, minor) >= (2, 12) else "c++17"
 
 
 def _headers() -> pathlib.Path | None:
