@@ -48,7 +48,7 @@ class Perceptron:
 class Digits:
     """Images of 8 x 8 pixels and their digits (examples/data). A token is an image; every fifth is held out."""
 
-    batch = 32
+    batch, rate = 32, 0.003
 
     def __init__(self) -> None:
         lines = gzip.decompress((ROOT / "examples/data/digits.csv.gz").read_bytes()).decode().split()
@@ -72,7 +72,7 @@ class Digits:
 class Characters:
     """Predicts a character of this repository's documentation from those before it. The last tenth is held out."""
 
-    batch, context, width = 128, 8, 16
+    batch, rate, context, width = 128, 0.006, 8, 16
 
     def __init__(self) -> None:
         pages = sorted((ROOT / "docs/explanation").rglob("*.md")) + sorted((ROOT / "docs/guides").rglob("*.md"))

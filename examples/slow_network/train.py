@@ -28,7 +28,7 @@ from models import MODELS, Adam
 
 import chorus
 
-RANKS, RATE, POINTS = 2, 0.003, 20
+RANKS, POINTS = 2, 20
 PATIENCE_S = 120.0
 OUTER = {
     "local": {"name": "sgd", "learning_rate": 1},
@@ -78,7 +78,7 @@ def outer_steps(client: chorus.Client, name: str, rank: int, kind: str, inner: i
 
 def train(model_name: str, method: str, steps: int, rank: int, group: chorus.Group, client: chorus.Client) -> dict[str, Any]:
     model = MODELS[model_name]()
-    optimizer = Adam(len(model.vector), RATE)
+    optimizer = Adam(len(model.vector), model.rate)
     kind, _, inner = method.partition("-")
     averages = kind in ("f32", "int8")
     if averages:
@@ -89,7 +89,7 @@ def train(model_name: str, method: str, steps: int, rank: int, group: chorus.Gro
     group.barrier()
     begin, sent = time.perf_counter(), sent_bytes()
     for step in range(steps):
-        optimizer.rate = RATE * (1 - step / steps)
+        optimizer.rate = model.rate * (1 - step / steps)
         model.step(step, rank)
         if averages:
             agree(step + 1)

@@ -239,8 +239,7 @@ awaitable<GroupRegistry::Outcome> GroupRegistry::call(std::string group, std::st
   Counted const counted(calls_, call_ended_);
   auto* const unnamed = reception ? &entry.unnamed : nullptr;
   auto outcome = co_await run(*epoch, *parsed, std::move(*order), std::move(call), std::move(origin.trace_id), unnamed);
-  if (unnamed != nullptr && outcome) unnamed->succeeded(place);
-  if (unnamed != nullptr && !outcome) unnamed->failed(place);
+  if (unnamed != nullptr) outcome ? unnamed->succeeded(place) : unnamed->failed(place);
   if (answering) answering->end(outcome, sizeof outcome + name.size());
   co_return outcome;
 }
