@@ -148,7 +148,8 @@ TEST_CASE("a dry run shows the cost of every algorithm of the operation") {
     auto const answer = preview_plan(request, std::nullopt, model::Constants::defaults()).value();
     std::set<std::string> considered, existing;
     for (auto const& candidate : answer.considered) considered.insert(candidate.algorithm);
-    for (auto const* algorithm : algorithms::all_for(op)) existing.emplace(algorithm->name);
+    for (auto const* algorithm : algorithms::all_for(op))
+      if (algorithm->coded_from == nullptr) existing.emplace(algorithm->name);  // others are for compressed ones
     CHECK(considered == existing);
   }
 }

@@ -71,7 +71,8 @@ def _compression(value: Compression | None) -> tuple[bytes | None, bytes | None]
         return text("compression", value), None
     unknown = sorted(set(value) - {"format", "between"})
     if unknown or "format" not in value:
-        raise ValueError(f"compression has {', '.join(sorted(value)) or 'nothing'}, expected format, and between at will")
+        given = ", ".join(sorted(value)) or "nothing"
+        raise ValueError(f"compression has {given}, expected format, and between at will")
     return text("compression", value["format"]), text("between", value.get("between"))
 
 
