@@ -73,7 +73,7 @@ struct RunRequest {
   std::uint64_t contributions = 0;              // number of parts of all workers, by which avg divides; 0: no parts
   std::string reduce;
   std::optional<Compression> compression;
-  std::optional<bool> error_feedback;      // see CollectiveRequest
+  std::optional<bool> error_feedback;  // see CollectiveRequest
   bool in_place = false;
   bool digests = true;
   Schedule schedule;

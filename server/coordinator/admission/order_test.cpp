@@ -186,7 +186,11 @@ TEST_CASE("a compressed launch that no format, operation, reduction or algorithm
   CHECK(refused([](R& r) { r.compression = api::Compression{"int8", {}}, r.op = "gather"; }) == expected);
   CHECK(refused([](R& r) { r.compression = api::Compression{"int8", {}}, r.reduce = "max"; }) == expected);
   CHECK(refused([](R& r) { r.compression = api::Compression{"int8", {}}, r.algorithm = "ring"; }) == expected);
-  CHECK(refused([](R& r) { r.error_feedback = true; }) == Expected{ProblemCode::invalid_field, "/error_feedback"});
+  Expected const no_feedback{ProblemCode::invalid_field, "/error_feedback"};
+  CHECK(refused([](R& r) { r.error_feedback = true; }) == no_feedback);
+  CHECK(refused([](R& r) {
+          r.compression = api::Compression{"int8", "rack"}, r.error_feedback = true;
+        }) == no_feedback);
   auto request = good();
   request.compression = api::Compression{"int8", {}};
   CHECK(check_order(request).value().compression == WireFormat::int8);

@@ -60,8 +60,8 @@ class Compressed {
   // Size of the codes of a buffer: of a whole vector, or of one rank's block.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t buffer_bytes) const;
 
-  // The elements lie in memory of `gpu`, or of the host if null; codes and residuals always in that of the host. The GPU
-  // converts, except with feedback. Errors: GpuErrc.
+  // The elements lie in memory of `gpu`, or of the host if null; codes and residuals always in that of the host. The
+  // GPU converts, except with feedback. Errors: GpuErrc.
   [[nodiscard]] Status encode(std::span<std::byte> codes, std::span<std::byte const> elements, devices::GpuUnit* gpu,
                               Feedback feedback = {}) const;
   [[nodiscard]] Status decode(std::span<std::byte> elements, std::span<std::byte const> codes,

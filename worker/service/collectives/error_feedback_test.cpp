@@ -36,7 +36,7 @@ struct TwoMembers {
     auto const answers = group.run(number, [](api::RunRequest& request) {
       request.algorithm = "allpairs";
       request.elements = 2;
-      request.compression = "int8";
+      request.compression = api::Compression{"int8", {}};
       request.error_feedback = true;
       request.result = api::RunResult{"y", {2}, std::nullopt};
     });

@@ -56,7 +56,7 @@ struct RunOrder {
   std::uint64_t contributions = 0;              // number of parts of all workers together, for avg
   ReduceOp reduce = ReduceOp::sum;
   std::optional<Compression> compression;  // codes travel
-  bool error_feedback = false;            // with compression: see tensors::Residuals
+  bool error_feedback = false;             // with compression: see tensors::Residuals
   bool digests = false;
   std::string trace_id;  // of the trace that the run belongs to, or ""
   api::Schedule schedule;
