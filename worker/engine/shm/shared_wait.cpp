@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "worker/memory/membarrier_fence.hpp"
@@ -23,20 +24,34 @@ void relax() {
 
 }  // namespace
 
+void SharedWait::was_away(std::chrono::nanoseconds yield) {
+  if (yield < crowded_from) return;
+  is_crowded_ = true;
+  idle_ = std::max(idle_, spins_ + yields);
+}
+
+void SharedWait::give_way() {
+  auto const left = std::chrono::steady_clock::now();
+  sched_yield();
+  was_away(std::chrono::steady_clock::now() - left);
+}
+
 bool SharedWait::pause(Look look) {
   auto const before = idle_;
   idle_ += static_cast<std::uint32_t>(idle_ < spins_ ? look : Look::at_all);
   auto const has_passed_a_multiple_of = [&](std::uint32_t many) { return before / many != idle_ / many; };
   if (idle_ <= spins_) {
     // The peer may be scheduled on this processor, even if others are idle.
-    if (has_passed_a_multiple_of(burst))
-      sched_yield();
-    else
+    if (!has_passed_a_multiple_of(burst))
       relax();
+    else if (is_crowded_)
+      idle_ = spins_ + yields;
+    else
+      give_way();
     return has_passed_a_multiple_of(looks_every);
   }
-  if (idle_ <= spins_ + yields) {
-    sched_yield();
+  if (idle_ <= spins_ + yields && !is_crowded_) {
+    give_way();
     return has_passed_a_multiple_of(looks_every / 8);
   }
   if (!is_lying_) {

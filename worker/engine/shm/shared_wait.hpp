@@ -32,20 +32,28 @@ class SharedWait {
   // Waits a moment. True from time to time, when clocks and the state of the peers should be checked.
   [[nodiscard]] bool pause(Look look);
 
+  // Duration of a yield. A long one shows that another thread computes on this core. That thread keeps the core for a
+  // slice of some milliseconds after each yield, while a sleeper gets it back when it is rung: from then on the caller
+  // sleeps instead.
+  void was_away(std::chrono::nanoseconds yield);
+
  private:
   // Counted in reads of one word, about 30 ns each with the pause.
   static constexpr std::uint32_t spins_alone = 16000;
   static constexpr std::uint32_t burst = 256;
   static constexpr std::uint32_t yields = 1600;
   static constexpr std::uint32_t looks_every = 1024;
+  static constexpr std::chrono::milliseconds crowded_from{1};
 
+  void give_way();
   void stand_up();
 
   memory::RegionHead& head_;
   std::uint32_t const spins_;
   std::uint32_t idle_ = 0;
   std::uint32_t moves_ = 0;
-  bool is_lying_ = false;  // counted as a sleeper
+  bool is_crowded_ = false;  // another thread computes on this core
+  bool is_lying_ = false;    // counted as a sleeper
   std::uint32_t bell_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// How often a caller that waits over shared memory checks more than its peers' words.
+// How a caller waits over shared memory: how often it checks more than its peers' words, and when it sleeps.
 #include <doctest/doctest.h>
 
 #include "worker/engine/shm/shared_wait.hpp"
@@ -15,4 +15,17 @@ TEST_CASE("a caller that finds a move each time looks at the clock from time to 
     looks += wait.moved();
   }
   CHECK(looks == 1024);
+}
+
+TEST_CASE("a caller on a core where another thread computes sleeps in each of its waits, and does not yield") {
+  memory::RegionHead head;
+  SharedWait wait(head, false);
+  wait.was_away(std::chrono::milliseconds(3));
+  for (int waits = 0; waits < 100; ++waits) {
+    for (int looks = 0; looks <= 256 && head.sleepers == 0; ++looks)
+      static_cast<void>(wait.pause(SharedWait::Look::at_one_word));
+    CHECK(head.sleepers == 1);
+    static_cast<void>(wait.moved());
+    CHECK(head.sleepers == 0);
+  }
 }
