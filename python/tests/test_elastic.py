@@ -58,7 +58,10 @@ def check(found: list[dict[str, Any]], lost: list[int], at: int) -> None:
     for one in found:
         assert one["weights"] == expected_weights(end)
         assert (one["scheduled"], one["total"]) == (end, 3)
-        assert one["steps"] == list(range(one["steps"][0], end)), "steps are counted on"
+        # A step that others had done when this rank's call failed comes with their state: the rank goes on behind it.
+        assert one["steps"][-1] == end - 1
+        for before, step in zip(one["steps"], one["steps"][1:]):
+            assert step == before + 1 or (step > before and step in one["began"]), "steps are counted on"
         assert (one["began"][0] >= at) == (one["place"] in lost)
     assert {one["began"][-1] for one in found} == {end - len(found[lost[0]]["steps"])}
 
