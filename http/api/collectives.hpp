@@ -39,7 +39,7 @@ struct CollectiveRequest {
   std::optional<Compression> compression;
   // With compression of one tensor per worker: each worker keeps what the codes lack of its contribution, and adds it
   // to that of the next such collective of the tensor and group.
-  bool error_feedback = false;
+  std::optional<bool> error_feedback;
   Schedule schedule;
 };
 

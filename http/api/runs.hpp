@@ -130,7 +130,7 @@ struct LocalCall {
   std::vector<std::uint64_t> receive_counts;        // all_to_all: rows received from each rank
   std::string reduce = "sum";
   std::optional<Compression> compression;  // see CollectiveRequest
-  bool error_feedback = false;             // likewise; members may differ
+  std::optional<bool> error_feedback;      // likewise; members may differ
   bool in_place = false;
   std::optional<std::string> algorithm;  // none: the group's selection table
   std::string local_algorithm = "auto";  // between x/0, x/1, ... of one worker

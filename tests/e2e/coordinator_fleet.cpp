@@ -74,6 +74,7 @@ void CoordinatorFleet::start(std::size_t i) {
 }
 
 void CoordinatorFleet::start_crashing(std::size_t i, std::uint64_t point, std::string const& armed) {
+  coordinators_[i].reset();  // a standby, which would keep the port
   coordinators_[i] = std::make_unique<Service>(
       "c" + std::to_string(i),
       command_line({binary("crashing_coordinator"), ways_to_etcd(i), ports_[i]->text(), std::to_string(point), armed}));

@@ -78,6 +78,9 @@ void Work::collectives() {
     }
   auto const named = cluster_.run({{"group", "g"}, {"op", "all_reduce"}, {"tensor", "large"}, {"algorithm", "ring"}});
   expect(named.at("state") == "succeeded", json::serialize(named));
+  auto const compressed = cluster_.run(
+      {{"group", "g"}, {"op", "all_reduce"}, {"tensor", "large"}, {"output", "large_out"}, {"compression", "int8"}});
+  expect(compressed.at("state") == "succeeded", json::serialize(compressed));
 }
 
 void Work::local_calls() {

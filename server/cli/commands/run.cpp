@@ -179,8 +179,10 @@ void add_run(CLI::App& root, Commands& commands) {
       ->default_str("by what the group's took");
   command.add_flag("--reproducible", request.reproducible, "the same bits from every algorithm, size and placement");
   add_compression(command, request.compression);
-  command.add_flag("--error-feedback", request.error_feedback,
-                   "with --compression: add what the codes lack to the tensor's next collective");
+  // Left out unless it is asked for: a coordinator of the release before does not know the field.
+  command.add_flag_callback(
+      "--error-feedback", [options] { options->request.error_feedback = true; },
+      "with --compression: add what the codes lack to the tensor's next collective");
   command.add_flag("--in-place", request.in_place, "write over the tensor while it runs: less memory, no way back");
   add_bytes(command, "--segment-bytes", request.schedule.segment_bytes, "the pipelining unit, 4K to 64M")
       ->default_str("as the group has it");

@@ -1,6 +1,7 @@
 // The commands simulate, algorithms and crossover as processes: they need no coordinator.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
@@ -57,7 +58,10 @@ TEST_CASE("simulate prints one object per line with the fields of its interface"
 
 TEST_CASE("simulate shows every algorithm, the fastest first") {
   auto const lines = json_lines(chorus::cli::chorus({"--json", "simulate", "--ranks", "4", "--bytes", "4K"}));
-  CHECK(lines.size() == algorithms::all_for(Op::all_reduce).size());
+  auto const all = algorithms::all_for(Op::all_reduce);
+  // Those that are for codes between groups are shown by name.
+  auto const shown = std::ranges::count_if(all, [](auto const* one) { return one->coded_from == nullptr; });
+  CHECK(lines.size() == static_cast<std::size_t>(shown));
   for (std::size_t i = 1; i < lines.size(); ++i)
     CHECK(lines[i - 1].at("seconds").as_double() <= lines[i].at("seconds").as_double());
   auto const table = chorus::cli::chorus({"simulate", "--ranks", "4", "--bytes", "4K", "--op", "barrier", "--table"});

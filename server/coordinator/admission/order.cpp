@@ -192,9 +192,10 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (auto problem = check_local_algorithm(request)) return std::move(*problem);
   auto const compression = check_compression(request.compression, request.op, *reduce, request.algorithm);
   if (compression.has_error()) return compression.error();
-  if (request.error_feedback && !compression.value())
+  bool const feeds_back = request.error_feedback.value_or(false);
+  if (feeds_back && !compression.value())
     return invalid_field("/error_feedback", "is for collectives with compression");
-  if (request.error_feedback && compression.value()->between)
+  if (feeds_back && compression.value()->between)
     return invalid_field("/error_feedback", "is for codes of all messages, not between groups");
   auto wish = check_wish({request.op, request.algorithm, request.root, request.arity, request.algorithm_shape,
                           request.reproducible, compression.value()});

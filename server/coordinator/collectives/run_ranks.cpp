@@ -85,7 +85,7 @@ api::RunRequest RunRanks::request(std::uint32_t rank, api::Group const& group, a
         may_add_in_any_order(collective.request, admitted.devices[rank].value_or("")) ? "ring" : "centralized";
   request.reduce = collective.request.reduce;
   request.compression = collective.request.compression;
-  if (collective.request.error_feedback) request.error_feedback = true;
+  request.error_feedback = collective.request.error_feedback;
   request.in_place = collective.request.in_place;
   if (names_members) request.by_position = positions_in(group, request);
   request.schedule = collective.request.schedule;

@@ -85,7 +85,8 @@ TEST_CASE("a member of mesh reduces all vectors in one pass") {
   CHECK(last.steps == 5);
 }
 
-// A kept partial sum is as long as the range that it sums. Exception: chains of multi_tree that cross each other.
+// A kept partial sum is as long as the range that it sums. Exceptions: chains of multi_tree that cross each other, and
+// grouped_allpairs, whose partial sums are encoded: auto takes it for codes between groups alone, which f16 has not.
 TEST_CASE("over shared memory plans keep no partial sum of halves from one step to another") {
   for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter})
     for (auto const* algorithm : algorithms::all_for(op))
@@ -97,6 +98,7 @@ TEST_CASE("over shared memory plans keep no partial sum of halves from one step 
             // the algorithm does not fit this many ranks
             if (plan::build(*algorithm, spec, rank).has_error()) continue;
             if (algorithm->name == "multi_tree" && (ranks == 10 || ranks == 11)) continue;
+            if (algorithm->coded_from != nullptr) continue;
             CAPTURE(algorithm->name);
             CAPTURE(ranks);
             CAPTURE(rank);

@@ -247,7 +247,7 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   if (op != Op::barrier) order.admitted = Admitted{found.tensor.version, found.tensor.dtype};
   order.reduce = *reduce;
   order.compression = *compression;
-  order.error_feedback = call.error_feedback;
+  order.error_feedback = call.error_feedback.value_or(false);
   order.schedule = call.schedule;
   if (!order.schedule.segment_bytes) order.schedule.segment_bytes = assignment.segment_bytes;
   order.deadline = deadline;
