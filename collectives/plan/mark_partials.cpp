@@ -1,6 +1,7 @@
 // A term of a reduction is a partial sum if an instruction of this rank has made it, or the sender of the message. The
 // pass reads the sender's round: a message from its input is its contribution, or a coded copy of it, and every other
 // message a partial sum.
+#include <map>
 #include <vector>
 
 #include "collectives/plan/passes.hpp"
@@ -61,17 +62,31 @@ class Marking {
 
   // Returns true if the last instruction before the round by which the rank writes this coded chunk is a copy of its
   // input.
-  [[nodiscard]] bool is_copy_of_input(Rank rank, std::uint32_t chunk, std::uint32_t round) const {
+  bool is_copy_of_input(Rank rank, std::uint32_t chunk, std::uint32_t round) {
+    auto const& writes = scratch_writes_of(rank);
+    for (auto write = writes.rbegin(); write != writes.rend(); ++write)
+      if (write->chunk == chunk && write->round < round) return write->copies_input;
+    return false;
+  }
+
+  struct Write {
+    std::uint32_t chunk = 0;
+    std::uint32_t round = 0;
+    bool copies_input = false;
+  };
+  // Of coded chunks, in order. All rounds of a peer are read once, not for each of its messages.
+  std::vector<Write> const& scratch_writes_of(Rank rank) {
+    auto const [found, is_new] = writes_.try_emplace(rank);
+    if (!is_new) return found->second;
     Sink sink;
-    while (round-- > 0) {
+    for (std::uint32_t round = 0; round < algorithm_.rounds(program_.spec, rank); ++round) {
       sink.clear();
       algorithm_.emit(program_.spec, rank, round, sink);
-      auto const all = sink.instructions();
-      for (auto i = all.rbegin(); i != all.rend(); ++i)
-        if (i->writes_dst() && i->dst == Buffer::scratch && i->dst_chunk == chunk)
-          return i->op == Opcode::copy && i->src == Buffer::input;
+      for (auto const& i : sink.instructions())
+        if (i.writes_dst() && program_.is_coded(i.dst, i.dst_chunk))
+          found->second.push_back({i.dst_chunk, round, i.op == Opcode::copy && i.src == Buffer::input});
     }
-    return false;
+    return found->second;
   }
 
   struct Asked {
@@ -88,6 +103,7 @@ class Marking {
   Program& program_;
   std::vector<bool> is_partial_;  // per chunk of all buffers
   std::vector<Asked> peers_;      // peers with messages in this round
+  std::map<Rank, std::vector<Write>> writes_;
   Sink sink_;
 };
 
