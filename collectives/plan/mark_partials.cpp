@@ -79,7 +79,8 @@ class Marking {
     auto const [found, is_new] = writes_.try_emplace(rank);
     if (!is_new) return found->second;
     Sink sink;
-    for (std::uint32_t round = 0; round < algorithm_.rounds(program_.spec, rank); ++round) {
+    auto const rounds = algorithm_.rounds(program_.spec, rank);
+    for (std::uint32_t round = 0; round < rounds; ++round) {
       sink.clear();
       algorithm_.emit(program_.spec, rank, round, sink);
       for (auto const& i : sink.instructions())
