@@ -97,23 +97,23 @@ chorus_status_t chorus_reduce_list(chorus_group_t* group, chorus_tensor_t const*
 
 chorus_status_t chorus_broadcast_list(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                                       chorus_collective_options_t const* options, chorus_error_t* error) {
-  return run_list<BroadcastList>(group, tensors, count, options, error);
+  return run_list<Broadcast>(group, tensors, count, options, error);
 }
 
 chorus_status_t chorus_all_gather_list(chorus_group_t* group, chorus_const_tensor_t const* inputs,
                                        chorus_tensor_t const* outputs, size_t count,
                                        chorus_collective_options_t const* options, chorus_error_t* error) {
-  return run_list<AllGatherList>(group, inputs, outputs, count, options, error);
+  return run_list<AllGather>(group, inputs, outputs, count, options, error);
 }
 
 chorus_status_t chorus_reduce_scatter_list(chorus_group_t* group, chorus_const_tensor_t const* inputs,
                                            chorus_tensor_t const* outputs, size_t count,
                                            chorus_collective_options_t const* options, chorus_error_t* error) {
-  return run_list<ReduceScatterList>(group, inputs, outputs, count, options, error);
+  return run_list<ReduceScatter>(group, inputs, outputs, count, options, error);
 }
 
 chorus_status_t chorus_all_to_all_list(chorus_group_t* group, chorus_const_tensor_t const* inputs,
                                        chorus_tensor_t const* outputs, size_t count,
                                        chorus_collective_options_t const* options, chorus_error_t* error) {
-  return run_list<AllToAllList>(group, inputs, outputs, count, options, error);
+  return run_list<AllToAll>(group, inputs, outputs, count, options, error);
 }

@@ -49,29 +49,38 @@ struct Reduce {
                       : group.reduce_async(a.input, a.output, std::move(a.options));
   }
 };
+// Operations with templates take Arguments, or Lists.
 struct Broadcast {
   static constexpr Form form{.output_name = "tensor", .may_lack_input = true};
-  static Status run(JoinedGroup& group, Arguments const& a) { return group.broadcast(a.output, a.options); }
-  static Handle begin(JoinedGroup& group, Arguments&& a) {
+  template <class Given>
+  static Status run(JoinedGroup& group, Given const& a) {
+    return group.broadcast(a.output, a.options);
+  }
+  template <class Given>
+  static Handle begin(JoinedGroup& group, Given a) {
     return group.broadcast_async(a.output, std::move(a.options));
   }
 };
 struct AllGather {
   static constexpr Form form{.has_in_place = true};
-  static Status run(JoinedGroup& group, Arguments const& a) {
+  template <class Given>
+  static Status run(JoinedGroup& group, Given const& a) {
     return a.in_place ? group.all_gather(a.output, a.options) : group.all_gather(a.input, a.output, a.options);
   }
-  static Handle begin(JoinedGroup& group, Arguments&& a) {
+  template <class Given>
+  static Handle begin(JoinedGroup& group, Given a) {
     return a.in_place ? group.all_gather_async(a.output, std::move(a.options))
                       : group.all_gather_async(a.input, a.output, std::move(a.options));
   }
 };
 struct ReduceScatter {
   static constexpr Form form{.has_in_place = true};
-  static Status run(JoinedGroup& group, Arguments const& a) {
+  template <class Given>
+  static Status run(JoinedGroup& group, Given const& a) {
     return a.in_place ? group.reduce_scatter(a.output, a.options) : group.reduce_scatter(a.input, a.output, a.options);
   }
-  static Handle begin(JoinedGroup& group, Arguments&& a) {
+  template <class Given>
+  static Handle begin(JoinedGroup& group, Given a) {
     return a.in_place ? group.reduce_scatter_async(a.output, std::move(a.options))
                       : group.reduce_scatter_async(a.input, a.output, std::move(a.options));
   }
@@ -92,10 +101,12 @@ struct Scatter {
 };
 struct AllToAll {
   static constexpr Form form{.has_in_place = true};
-  static Status run(JoinedGroup& group, Arguments const& a) {
+  template <class Given>
+  static Status run(JoinedGroup& group, Given const& a) {
     return a.in_place ? group.all_to_all(a.output, a.options) : group.all_to_all(a.input, a.output, a.options);
   }
-  static Handle begin(JoinedGroup& group, Arguments&& a) {
+  template <class Given>
+  static Handle begin(JoinedGroup& group, Given a) {
     return a.in_place ? group.all_to_all_async(a.output, std::move(a.options))
                       : group.all_to_all_async(a.input, a.output, std::move(a.options));
   }
@@ -106,10 +117,10 @@ struct Barrier {
   static Handle begin(JoinedGroup& group, Arguments&& a) { return group.barrier_async(std::move(a.options)); }
 };
 
-// Lists of tensors. Those of operations without blocks are in place.
+// The same of lists of tensors. Those of operations without blocks are in place.
 struct Lists {
-  std::vector<ConstTensorView> inputs;
-  std::vector<TensorView> outputs;
+  std::vector<ConstTensorView> input;
+  std::vector<TensorView> output;
   bool in_place = true;
   CollectiveOptions options;
 };
@@ -121,44 +132,12 @@ struct Lists {
                                      std::size_t count, chorus_collective_options_t const* options);
 
 struct AllReduceList {
-  static Status run(JoinedGroup& group, Lists const& l) { return group.all_reduce(l.outputs, l.options); }
-  static Handle begin(JoinedGroup& group, Lists&& l) { return group.all_reduce_async(l.outputs, std::move(l.options)); }
+  static Status run(JoinedGroup& group, Lists const& l) { return group.all_reduce(l.output, l.options); }
+  static Handle begin(JoinedGroup& group, Lists&& l) { return group.all_reduce_async(l.output, std::move(l.options)); }
 };
 struct ReduceList {
-  static Status run(JoinedGroup& group, Lists const& l) { return group.reduce(l.outputs, l.options); }
-  static Handle begin(JoinedGroup& group, Lists&& l) { return group.reduce_async(l.outputs, std::move(l.options)); }
-};
-struct BroadcastList {
-  static Status run(JoinedGroup& group, Lists const& l) { return group.broadcast(l.outputs, l.options); }
-  static Handle begin(JoinedGroup& group, Lists&& l) { return group.broadcast_async(l.outputs, std::move(l.options)); }
-};
-struct AllGatherList {
-  static Status run(JoinedGroup& group, Lists const& l) {
-    return l.in_place ? group.all_gather(l.outputs, l.options) : group.all_gather(l.inputs, l.outputs, l.options);
-  }
-  static Handle begin(JoinedGroup& group, Lists&& l) {
-    return l.in_place ? group.all_gather_async(l.outputs, std::move(l.options))
-                      : group.all_gather_async(l.inputs, l.outputs, std::move(l.options));
-  }
-};
-struct ReduceScatterList {
-  static Status run(JoinedGroup& group, Lists const& l) {
-    return l.in_place ? group.reduce_scatter(l.outputs, l.options)
-                      : group.reduce_scatter(l.inputs, l.outputs, l.options);
-  }
-  static Handle begin(JoinedGroup& group, Lists&& l) {
-    return l.in_place ? group.reduce_scatter_async(l.outputs, std::move(l.options))
-                      : group.reduce_scatter_async(l.inputs, l.outputs, std::move(l.options));
-  }
-};
-struct AllToAllList {
-  static Status run(JoinedGroup& group, Lists const& l) {
-    return l.in_place ? group.all_to_all(l.outputs, l.options) : group.all_to_all(l.inputs, l.outputs, l.options);
-  }
-  static Handle begin(JoinedGroup& group, Lists&& l) {
-    return l.in_place ? group.all_to_all_async(l.outputs, std::move(l.options))
-                      : group.all_to_all_async(l.inputs, l.outputs, std::move(l.options));
-  }
+  static Status run(JoinedGroup& group, Lists const& l) { return group.reduce(l.output, l.options); }
+  static Handle begin(JoinedGroup& group, Lists&& l) { return group.reduce_async(l.output, std::move(l.options)); }
 };
 
 }  // namespace chorus::library

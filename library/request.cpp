@@ -168,27 +168,26 @@ chorus_status_t chorus_reduce_list_async(chorus_group_t* group, chorus_tensor_t 
 chorus_status_t chorus_broadcast_list_async(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                                             chorus_collective_options_t const* options, chorus_request_t** request,
                                             chorus_error_t* error) {
-  return begin_list<BroadcastList>(group, request, error, [&] { return to_lists(tensors, count, options); });
+  return begin_list<Broadcast>(group, request, error, [&] { return to_lists(tensors, count, options); });
 }
 
 chorus_status_t chorus_all_gather_list_async(chorus_group_t* group, chorus_const_tensor_t const* inputs,
                                              chorus_tensor_t const* outputs, size_t count,
                                              chorus_collective_options_t const* options, chorus_request_t** request,
                                              chorus_error_t* error) {
-  return begin_list<AllGatherList>(group, request, error, [&] { return to_lists(inputs, outputs, count, options); });
+  return begin_list<AllGather>(group, request, error, [&] { return to_lists(inputs, outputs, count, options); });
 }
 
 chorus_status_t chorus_reduce_scatter_list_async(chorus_group_t* group, chorus_const_tensor_t const* inputs,
                                                  chorus_tensor_t const* outputs, size_t count,
                                                  chorus_collective_options_t const* options, chorus_request_t** request,
                                                  chorus_error_t* error) {
-  return begin_list<ReduceScatterList>(group, request, error,
-                                       [&] { return to_lists(inputs, outputs, count, options); });
+  return begin_list<ReduceScatter>(group, request, error, [&] { return to_lists(inputs, outputs, count, options); });
 }
 
 chorus_status_t chorus_all_to_all_list_async(chorus_group_t* group, chorus_const_tensor_t const* inputs,
                                              chorus_tensor_t const* outputs, size_t count,
                                              chorus_collective_options_t const* options, chorus_request_t** request,
                                              chorus_error_t* error) {
-  return begin_list<AllToAllList>(group, request, error, [&] { return to_lists(inputs, outputs, count, options); });
+  return begin_list<AllToAll>(group, request, error, [&] { return to_lists(inputs, outputs, count, options); });
 }

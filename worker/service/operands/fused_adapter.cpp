@@ -48,19 +48,18 @@ std::vector<FusedAdapter::Copy> FusedAdapter::copies(std::uint32_t blocks) const
   return all;
 }
 
+Status FusedAdapter::move(std::span<devices::GpuCopy const> copies) {
+  if (gpu() != nullptr) return gpu()->copy(copies);
+  for (auto const& [to, from, bytes] : copies) std::memcpy(to, from, bytes);
+  return ok();
+}
+
 Status FusedAdapter::combine() {
   if (portion().is_alone()) return ok();
-  auto const& tensors = list_->tensors();
-  std::vector<devices::GpuCopy> on_gpu;
-  for (auto const& copy : copies(brought())) {
-    auto* const to = packed_->data() + copy.packed;
-    auto const* const from = tensors[copy.item].data->data() + copy.at;
-    if (gpu() != nullptr)
-      on_gpu.push_back({to, from, copy.bytes});
-    else
-      std::memcpy(to, from, copy.bytes);
-  }
-  return gpu() != nullptr ? gpu()->copy(on_gpu) : ok();
+  std::vector<devices::GpuCopy> moved;
+  for (auto const& copy : copies(brought()))
+    moved.push_back({packed_->data() + copy.packed, list_->tensors()[copy.item].data->data() + copy.at, copy.bytes});
+  return move(moved);
 }
 
 std::span<std::byte const> FusedAdapter::combined() const {
@@ -74,16 +73,10 @@ std::shared_ptr<tensors::Block> FusedAdapter::destination() const {
 
 Status FusedAdapter::spread(std::span<std::byte> result) {
   if (portion().is_alone()) return ok();
-  std::vector<devices::GpuCopy> on_gpu;
-  for (auto const& copy : copies(gotten())) {
-    auto* const to = results_[copy.item]->data() + copy.at;
-    auto const* const from = result.data() + copy.packed;
-    if (gpu() != nullptr)
-      on_gpu.push_back({to, from, copy.bytes});
-    else
-      std::memcpy(to, from, copy.bytes);
-  }
-  return gpu() != nullptr ? gpu()->copy(on_gpu) : ok();
+  std::vector<devices::GpuCopy> moved;
+  for (auto const& copy : copies(gotten()))
+    moved.push_back({results_[copy.item]->data() + copy.at, result.data() + copy.packed, copy.bytes});
+  return move(moved);
 }
 
 HeldResult FusedAdapter::results() const {

@@ -1,6 +1,7 @@
 // A portion of many small tensors in one call: packed before the run, unpacked after it.
 #pragma once
 
+#include "worker/devices/cuda/gpus.hpp"
 #include "worker/service/operands/fused_list.hpp"
 #include "worker/service/operands/input_adapter.hpp"
 #include "worker/service/operands/run_order.hpp"
@@ -39,6 +40,8 @@ class FusedAdapter final : public InputAdapter {
   };
   // The vector is `blocks` blocks of all tensors, or one.
   [[nodiscard]] std::vector<Copy> copies(std::uint32_t blocks) const;
+  // In memory of the list's GPU, or of the host.
+  [[nodiscard]] Status move(std::span<devices::GpuCopy const> copies);
   // Blocks that this rank has of the vector: before the run, and after it.
   [[nodiscard]] std::uint32_t brought() const { return list_->call().op == Op::all_gather ? 1 : list_->blocks(); }
   [[nodiscard]] std::uint32_t gotten() const { return list_->call().op == Op::reduce_scatter ? 1 : list_->blocks(); }
