@@ -26,7 +26,10 @@ class Marking {
  private:
   void mark(std::uint32_t index, std::uint32_t round) {
     auto& i = program_.instructions[index];
-    bool const is_other_partial = i.receives() ? is_sent_partial(i.peer, round) : holds_partial(i.src, i.src_chunk);
+    bool const adds_codes = i.op == Opcode::reduce && program_.is_coded(i.src, i.src_chunk);
+    bool const is_other_partial = i.receives() ? is_sent_partial(i, round)
+                                  : adds_codes ? are_codes_partial(i.src_chunk)
+                                               : holds_partial(i.src, i.src_chunk);
     bool const reduces = i.op == Opcode::recv_reduce || i.op == Opcode::reduce;
     if (reduces) {
       bool const is_operand_partial =
@@ -35,6 +38,7 @@ class Marking {
       if (is_other_partial) i.flags |= partial_other_flag;
     }
     if (!i.writes_dst()) return;
+    if (!i.receives() && program_.is_coded(i.dst, i.dst_chunk)) arrived_.erase(i.dst_chunk);
     for (std::uint32_t k = 0; k < i.chunks; ++k) cell(i.dst, i.dst_chunk + k * i.stride) = reduces || is_other_partial;
   }
 
@@ -45,49 +49,47 @@ class Marking {
   // One chunk stands for all of an instruction, since verify::check proves that they are alike.
   bool holds_partial(Buffer buffer, std::uint32_t chunk) { return cell(buffer, chunk); }
 
-  // Returns true if the peer's next message to this rank in this round is a partial sum.
-  bool is_sent_partial(Rank peer, std::uint32_t round) {
-    auto& [rank, next] = asked(peer);
+  // Returns true if the peer's next message to this rank in this round is a partial sum. Of codes, which may be many
+  // and of which few are added, only where they come from is kept.
+  bool is_sent_partial(Instruction const& receive, std::uint32_t round) {
+    auto& [rank, next] = asked(receive.peer);
     sink_.clear();
     algorithm_.emit(program_.spec, rank, round, sink_);
     std::uint32_t sent = 0;
     for (auto const& i : sink_.instructions())
       if (i.op == Opcode::send && i.peer == program_.rank && sent++ == next) {
         ++next;
-        if (program_.is_coded(i.src, i.src_chunk)) return !is_copy_of_input(rank, i.src_chunk, round);
+        if (program_.is_coded(i.src, i.src_chunk))
+          arrived_.insert_or_assign(receive.dst_chunk, Sent{rank, i.src_chunk, round});
         return i.src != Buffer::input;
       }
     return true;
   }
 
-  // Returns true if the last instruction before the round by which the rank writes this coded chunk is a copy of its
-  // input.
-  bool is_copy_of_input(Rank rank, std::uint32_t chunk, std::uint32_t round) {
-    auto const& writes = scratch_writes_of(rank);
-    for (auto write = writes.rbegin(); write != writes.rend(); ++write)
-      if (write->chunk == chunk && write->round < round) return write->copies_input;
-    return false;
-  }
-
-  struct Write {
+  // A coded chunk and the round in which a peer sends it.
+  struct Sent {
+    Rank rank = 0;
     std::uint32_t chunk = 0;
     std::uint32_t round = 0;
-    bool copies_input = false;
   };
-  // Of coded chunks, in order. All rounds of a peer are read once, not for each of its messages.
-  std::vector<Write> const& scratch_writes_of(Rank rank) {
-    auto const [found, is_new] = writes_.try_emplace(rank);
-    if (!is_new) return found->second;
+
+  bool are_codes_partial(std::uint32_t chunk) {
+    auto const sent = arrived_.find(chunk);
+    return sent == arrived_.end() ? holds_partial(Buffer::scratch, chunk) : !is_copy_of_input(sent->second);
+  }
+
+  // Returns true if the last instruction before the round by which the rank writes the chunk is a copy of its input.
+  [[nodiscard]] bool is_copy_of_input(Sent const& sent) const {
     Sink sink;
-    auto const rounds = algorithm_.rounds(program_.spec, rank);
-    for (std::uint32_t round = 0; round < rounds; ++round) {
+    for (auto round = sent.round; round-- > 0;) {
       sink.clear();
-      algorithm_.emit(program_.spec, rank, round, sink);
-      for (auto const& i : sink.instructions())
-        if (i.writes_dst() && program_.is_coded(i.dst, i.dst_chunk))
-          found->second.push_back({i.dst_chunk, round, i.op == Opcode::copy && i.src == Buffer::input});
+      algorithm_.emit(program_.spec, sent.rank, round, sink);
+      auto const all = sink.instructions();
+      for (auto i = all.rbegin(); i != all.rend(); ++i)
+        if (i->writes_dst() && i->dst == Buffer::scratch && i->dst_chunk == sent.chunk)
+          return i->op == Opcode::copy && i->src == Buffer::input;
     }
-    return found->second;
+    return false;
   }
 
   struct Asked {
@@ -102,9 +104,9 @@ class Marking {
 
   Algorithm const& algorithm_;
   Program& program_;
-  std::vector<bool> is_partial_;  // per chunk of all buffers
-  std::vector<Asked> peers_;      // peers with messages in this round
-  std::map<Rank, std::vector<Write>> writes_;
+  std::vector<bool> is_partial_;           // per chunk of all buffers
+  std::vector<Asked> peers_;               // peers with messages in this round
+  std::map<std::uint32_t, Sent> arrived_;  // by coded chunk: the message that it holds
   Sink sink_;
 };
 
