@@ -18,9 +18,7 @@ class SideThread {
     if (!executor_) executor_ = thread_.emplace(threads).get_executor();
   }
   // Finishes all work, then joins the threads.
-  ~SideThread() {
-    if (thread_) thread_->join();
-  }
+  ~SideThread() { join(); }
   SideThread(SideThread const&) = delete;
   SideThread& operator=(SideThread const&) = delete;
 
@@ -28,6 +26,10 @@ class SideThread {
   // Drops all work that no thread has begun.
   void drop() {
     if (thread_) thread_->stop();
+  }
+  // Finishes all work that was not dropped. Nothing is submitted after this.
+  void join() {
+    if (thread_) thread_->join();
   }
 
  private:

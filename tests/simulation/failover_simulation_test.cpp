@@ -20,3 +20,7 @@ TEST_CASE("under faults of leaders and of etcd, no promise is broken, and one co
   auto const total = live_from_seeds(seeds, two_or_three);
   CHECK(total.terms > 0);
 }
+
+TEST_CASE("a seed replays, also with threads that wait for etcd") {
+  CHECK(live_from_seed(1, 2) == live_from_seed(1, 2));
+}

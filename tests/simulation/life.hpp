@@ -39,6 +39,8 @@ struct Tally {
   std::size_t fenced = 0;            // writes of former leaders that etcd refused
   std::size_t refusals = 0;          // requests answered with 503 while no coordinator led
   std::size_t leaderless_calls = 0;  // members' calls that succeeded while no coordinator led
+
+  bool operator==(Tally const&) const = default;
 };
 
 // Contribution of worker i, a power of two: a sum identifies its contributors.

@@ -73,4 +73,12 @@ Tally live_from_seeds(std::size_t seeds, std::size_t (*coordinators)(std::uint64
   return total;
 }
 
+Tally live_from_seed(std::uint64_t seed, std::size_t coordinators) {
+  spdlog::set_default_logger(silence());
+  Tally tally;
+  auto const broken = live(seed, coordinators, silence(), tally);
+  CHECK_MESSAGE(broken.empty(), "CHORUS_SEED=", seed, ": ", broken);
+  return tally;
+}
+
 }  // namespace chorus::simulation

@@ -10,4 +10,7 @@ namespace chorus::simulation {
 // Returns the sum of all tallies. `coordinators` returns the number of coordinators for a seed.
 Tally live_from_seeds(std::size_t seeds, std::size_t (*coordinators)(std::uint64_t seed));
 
+// Runs the life of one seed. Checks the same.
+Tally live_from_seed(std::uint64_t seed, std::size_t coordinators);
+
 }  // namespace chorus::simulation

@@ -134,12 +134,12 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, devices:
       arena_(make_arena(options_, *log_)),
       own_memory_(arena_, *log_),
       gpus_(std::move(gpus), options_.gpu_limits),
-      freeing_(options_.has_threads ? boost::asio::any_io_executor() : executor_),
+      freeing_(instead_of_threads()),
       pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_, elsewhere()),
-      keeper_(executor_, pool_, arena_, *log_, {}, options_.has_threads ? boost::asio::any_io_executor() : executor_),
+      keeper_(executor_, pool_, arena_, *log_, {}, instead_of_threads()),
       clients_(options_.allows_client_shm, store_, gpus_, helper_),
       plans_(plan_cache_bytes),
-      helper_(executor_, options_.has_threads ? boost::asio::any_io_executor() : executor_),
+      helper_(executor_, instead_of_threads()),
       flights_(flight_options()),
       client_(executor_, &security_.credentials()),
       server_(
@@ -206,9 +206,8 @@ Status Worker::open() {
 void Worker::tell_memory() {
   auto const& [bytes, source] = options_.memory;
   if (bytes == 0) return;
-  auto const mebi = [](std::uint64_t of) { return of >> 20; };
   auto const limit = options_.memory_limit_bytes;
-  log_->info("tensors and results may take {} MiB, of {} MiB that {} allows", mebi(limit), mebi(bytes), source);
+  log_->info("tensors and results may take {} MiB, of {} MiB that {} allows", limit >> 20, bytes >> 20, source);
   if (limit > bytes)
     log_->warn(
         "--memory-limit-bytes {} is more than the process may use: {} allows {}, and beyond that the system ends it",
@@ -271,6 +270,7 @@ void Worker::add_routes() {
   tensor_upload_.emplace(store_, pool_, gpus_, clients_, helper_, identity_, options_.tensor_limit_bytes);
   parameters_ =
       std::make_unique<ParameterService>(ParameterService::Parts{executor_,
+                                                                 instead_of_threads(),
                                                                  client_,
                                                                  checksums_of(options_.link_checksum),
                                                                  pool_,

@@ -100,6 +100,10 @@ class Worker {
   [[nodiscard]] std::string metrics_text();
   [[nodiscard]] engine::FlightRecorder::Options flight_options();
   [[nodiscard]] tensors::Pool::Elsewhere elsewhere();
+  // See SideThread.
+  [[nodiscard]] boost::asio::any_io_executor instead_of_threads() const {
+    return options_.has_threads ? boost::asio::any_io_executor() : executor_;
+  }
 
   boost::asio::io_context& control_;
   boost::asio::any_io_executor executor_;

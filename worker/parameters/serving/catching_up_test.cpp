@@ -111,8 +111,15 @@ class SlowBackup {
   http::Client client_;
   http::Router router_;
   http::Server server_;
-  ShardTools tools_{
-      io_.get_executor(), threads_, {client_, http::MessageChecksums::off}, pool_, {}, 1 << 20, {}, nullptr, nullptr};
+  ShardTools tools_{io_.get_executor(),
+                    threads_.get_executor(),
+                    {client_, http::MessageChecksums::off},
+                    pool_,
+                    {},
+                    1 << 20,
+                    {},
+                    nullptr,
+                    nullptr};
   std::shared_ptr<ShardHost> owner_;
   std::uint64_t acknowledged_ = 0;
 };

@@ -102,8 +102,15 @@ class Backup {
   asio::thread_pool threads_{1};
   tensors::Pool pool_{1 << 20, 4 << 20};
   http::Client client_;
-  ShardTools tools_{
-      io_.get_executor(), threads_, {client_, http::MessageChecksums::off}, pool_, {}, 1 << 20, {}, nullptr, nullptr};
+  ShardTools tools_{io_.get_executor(),
+                    threads_.get_executor(),
+                    {client_, http::MessageChecksums::off},
+                    pool_,
+                    {},
+                    1 << 20,
+                    {},
+                    nullptr,
+                    nullptr};
 };
 
 ProblemCode code(Said const& said) {

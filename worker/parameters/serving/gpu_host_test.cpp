@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
 #include <optional>
@@ -38,8 +39,14 @@ class Worker {
  public:
   Worker(asio::io_context& io, std::string const& role)
       : client_(io.get_executor()),
-        tools_{
-            io.get_executor(), threads_, {client_, http::MessageChecksums::off}, pool_, events(), 1 << 30, {}, &gpus_} {
+        tools_{io.get_executor(),
+               threads_.get_executor(),
+               {client_, http::MessageChecksums::off},
+               pool_,
+               events(),
+               1 << 30,
+               {},
+               &gpus_} {
     auto begun = assignment(1, role);
     begun.fresh = role == "owner";
     auto spec = ShardSpec::from(begun);

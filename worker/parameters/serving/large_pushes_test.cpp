@@ -94,7 +94,7 @@ using Answer = http::Checked<api::PushAnswer>;
 asio::awaitable<void> push_rows(ControlThread* control, api::ShardAssignment assignment,
                                 std::vector<std::uint64_t> rows, Answer* said) {
   ShardTools const tools{control->io.get_executor(),
-                         control->threads,
+                         control->threads.get_executor(),
                          {control->client, http::MessageChecksums::off},
                          control->pool,
                          {},

@@ -2,7 +2,6 @@
 // in step.
 #pragma once
 
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <list>
 #include <map>
@@ -42,7 +41,7 @@ struct ShardEvents {
 // The objects that all hosts of a worker share. Outlives them.
 struct ShardTools {
   boost::asio::any_io_executor executor;  // of the control thread
-  boost::asio::thread_pool& threads;      // for arithmetic on large shards
+  boost::asio::any_io_executor threads;   // for arithmetic on large shards
   http::PeerClient client;
   tensors::Pool& pool;
   ShardEvents events;

@@ -132,8 +132,15 @@ class World {
   http::Router router_;
   http::Server server_;
   api::ShardPeer backup_;
-  ShardTools tools_{
-      io_.get_executor(), threads_, {client_, http::MessageChecksums::off}, pool_, {}, 1 << 20, {}, nullptr, &lease};
+  ShardTools tools_{io_.get_executor(),
+                    threads_.get_executor(),
+                    {client_, http::MessageChecksums::off},
+                    pool_,
+                    {},
+                    1 << 20,
+                    {},
+                    nullptr,
+                    &lease};
 };
 
 http::Response fenced() { return http::Problem(http::ProblemCode::epoch_fenced, "epoch 1 of shard 0 of w is over"); }

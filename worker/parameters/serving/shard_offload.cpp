@@ -42,9 +42,9 @@ asio::awaitable<std::optional<Problem>> look_for_room_there(Shard const* shard, 
 
 asio::awaitable<Result<Shard::Change>> prepare_there(Shard* shard, Push push) { co_return shard->prepare(push); }
 
-asio::awaitable<Status> compute_there(Shard::Change* change, asio::thread_pool* threads) {
+asio::awaitable<Status> compute_there(Shard::Change* change, asio::any_io_executor threads) {
   if (auto begun = change->begin(); !begun) co_return begun;
-  compute_in_slices(*threads, change->elements(), slice_elements,
+  compute_in_slices(threads, change->elements(), slice_elements,
                     [change](std::uint64_t first, std::uint64_t count) { change->compute(first, count); });
   co_return ok();
 }
@@ -120,7 +120,7 @@ asio::awaitable<Status> ShardOffload::compute(Shard::Change* change) {
   if (change->bytes() <= inline_bytes && !on_gpu) co_return change->compute_all();
   is_writing_ = change->excludes_readers();
   is_lent_ = on_gpu;
-  auto computed = co_await asio::co_spawn(threads_, compute_there(change, &threads_), http::until_done_there());
+  auto computed = co_await asio::co_spawn(threads_, compute_there(change, threads_), http::until_done_there());
   is_lent_ = false;
   is_writing_ = false;
   co_return computed;

@@ -1,12 +1,13 @@
 // Runs long operations on a shard's memory or device on other threads, one at a time.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/runtime/condition.hpp"
 #include "worker/parameters/shard/shard.hpp"
@@ -26,8 +27,8 @@ class ShardOffload {
   static constexpr std::uint64_t inline_bytes = 512 << 10;
 
   // The shard object may be replaced between two turns. `changed` is notified at the end of each turn.
-  ShardOffload(std::unique_ptr<Shard> const& shard, boost::asio::thread_pool& threads, http::Condition& changed)
-      : shard_(shard), threads_(threads), changed_(changed) {}
+  ShardOffload(std::unique_ptr<Shard> const& shard, boost::asio::any_io_executor threads, http::Condition& changed)
+      : shard_(shard), threads_(std::move(threads)), changed_(changed) {}
   ShardOffload(ShardOffload const&) = delete;
   ShardOffload& operator=(ShardOffload const&) = delete;
 
@@ -74,7 +75,7 @@ class ShardOffload {
   };
 
   std::unique_ptr<Shard> const& shard_;
-  boost::asio::thread_pool& threads_;
+  boost::asio::any_io_executor threads_;
   http::Condition& changed_;
   bool is_lent_ = false;
   bool is_writing_ = false;

@@ -36,7 +36,7 @@ struct Work {
 
 }  // namespace
 
-void compute_in_slices(boost::asio::thread_pool& threads, std::uint64_t total, std::uint64_t each,
+void compute_in_slices(boost::asio::any_io_executor threads, std::uint64_t total, std::uint64_t each,
                        std::function<void(std::uint64_t, std::uint64_t)> part) {
   auto const slices = total / each + (total % each != 0);
   auto const work = std::make_shared<Work>(total, each, std::move(part));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <latch>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace {
 // Returns how often each element was computed.
 std::vector<int> compute(boost::asio::thread_pool& threads, std::uint64_t total, std::uint64_t each) {
   std::vector<int> times(total);
-  compute_in_slices(threads, total, each, [&](std::uint64_t first, std::uint64_t count) {
+  compute_in_slices(threads.get_executor(), total, each, [&](std::uint64_t first, std::uint64_t count) {
     for (auto i = first; i < first + count; ++i) ++times.at(i);
   });
   return times;
@@ -47,6 +48,6 @@ TEST_CASE("a call does not wait for busy threads of the pool, not even on a thre
 TEST_CASE("slices are computed concurrently") {
   boost::asio::thread_pool threads(1);
   std::latch both(2);
-  compute_in_slices(threads, 2, 1, [&](std::uint64_t, std::uint64_t) { both.arrive_and_wait(); });
+  compute_in_slices(threads.get_executor(), 2, 1, [&](std::uint64_t, std::uint64_t) { both.arrive_and_wait(); });
   threads.join();
 }

@@ -17,14 +17,14 @@ std::size_t thread_count() { return std::clamp<std::size_t>(std::thread::hardwar
 ParameterService::ParameterService(Parts parts)
     : metrics_(parts.metrics),
       executor_(parts.executor),
-      threads_(thread_count()),
+      threads_(parts.instead, thread_count()),
       checkpoint_disk_(parts.executor, checkpoints::posix_files(), parts.disk_patience),
       log_disk_(parts.executor, checkpoints::posix_files(), parts.disk_patience),
       log_(parts.log),
       identity_(parts.identity),
       access_(parts.executor, parts.client, parts.checksums, parts.coordinator),
       book_({parts.executor,
-             threads_,
+             threads_.executor(),
              {parts.client, parts.checksums},
              parts.pool,
              events(),
@@ -34,8 +34,10 @@ ParameterService::ParameterService(Parts parts)
              parts.lease},
             parts.identity.id, api::to_hex(parts.identity.incarnation)),
       checkpoints_(parts.checkpoint_directory, checkpoint_disk_, book_, {parts.pool, parts.gpus}),
-      maker_(parts.log_directory, log_disk_, {parts.pool, parts.gpus},
-             [this](bool recovered) { metrics_.parameter_log_recovery(recovered ? "recovered" : "refused"); }),
+      maker_(
+          parts.log_directory, log_disk_, {parts.pool, parts.gpus},
+          [this](bool recovered) { metrics_.parameter_log_recovery(recovered ? "recovered" : "refused"); },
+          parts.instead),
       routes_(parts.executor, book_, access_, parts.pool, parts.helper, api::to_hex(parts.identity.incarnation),
               {[this] { metrics_.parameter_pulled("sent"); }, [this] { metrics_.parameter_pulled("unchanged"); }}),
       shard_routes_(book_, checkpoints_, maker_, parts.pool, parts.helper),
@@ -45,7 +47,7 @@ ParameterService::ParameterService(Parts parts)
 }
 
 ParameterService::~ParameterService() {
-  threads_.stop();
+  threads_.drop();
   threads_.join();
 }
 

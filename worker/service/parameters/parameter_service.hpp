@@ -3,11 +3,11 @@
 
 #include <spdlog/logger.h>
 
-#include <boost/asio/thread_pool.hpp>
 #include <memory>
 #include <set>
 #include <string>
 
+#include "base/runtime/side_thread.hpp"
 #include "metrics/worker_metrics.hpp"
 #include "worker/service/parameters/checkpoint_routes.hpp"
 #include "worker/service/parameters/parameter_routes.hpp"
@@ -22,6 +22,7 @@ class ParameterService {
  public:
   struct Parts {
     boost::asio::any_io_executor executor;
+    boost::asio::any_io_executor instead;  // of threads, see SideThread
     http::Client& client;
     http::MessageChecksums checksums;  // for messages to other workers
     tensors::Pool& pool;
@@ -65,7 +66,7 @@ class ParameterService {
 
   metrics::WorkerMetrics& metrics_;
   boost::asio::any_io_executor executor_;
-  boost::asio::thread_pool threads_;
+  http::SideThread threads_;
   // Possibly different disks: one that hangs does not delay calls to the other.
   parameters::Disk checkpoint_disk_, log_disk_;
   spdlog::logger& log_;

@@ -43,13 +43,12 @@ constexpr std::chrono::minutes recovery_patience{10};  // for a whole log
 
 }  // namespace
 
-ShardMaker::~ShardMaker() { thread_.join(); }
-
 ShardMaker::Making ShardMaker::make(api::ShardAssignment assignment) {
   auto spec = ShardSpec::from(assignment);
   if (!spec) co_return spec.error();
   auto const content = assignment.fresh ? Shard::Content::initial : Shard::Content::to_come;
-  co_return co_await asio::co_spawn(thread_, make_there(std::move(*spec), memory_, content), http::until_done_there());
+  co_return co_await asio::co_spawn(thread_.executor(), make_there(std::move(*spec), memory_, content),
+                                    http::until_done_there());
 }
 
 ShardMaker::Making ShardMaker::recover(api::ShardAssignment assignment) {

@@ -1,11 +1,11 @@
 // Creates shards on other threads, because initial values of gigabytes, and reading logs, take seconds.
 #pragma once
 
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "base/runtime/side_thread.hpp"
 #include "http/api/parameters.hpp"
 #include "worker/parameters/disk/disk.hpp"
 #include "worker/parameters/shard/shard.hpp"
@@ -15,11 +15,16 @@ namespace chorus::service {
 // Used on the control thread only. The arguments outlive the object.
 class ShardMaker {
  public:
-  // log_root: "" for a worker without logs. on_recovery: called with the result of each recovery.
+  // log_root: "" for a worker without logs. on_recovery: called with the result of each recovery. `instead`: see
+  // SideThread.
   using OnRecovery = std::function<void(bool recovered)>;
-  ShardMaker(std::string log_root, parameters::Disk& disk, parameters::ShardMemory memory, OnRecovery on_recovery)
-      : log_root_(std::move(log_root)), disk_(disk), memory_(memory), on_recovery_(std::move(on_recovery)) {}
-  ~ShardMaker();  // joins the thread
+  ShardMaker(std::string log_root, parameters::Disk& disk, parameters::ShardMemory memory, OnRecovery on_recovery,
+             boost::asio::any_io_executor instead)
+      : log_root_(std::move(log_root)),
+        disk_(disk),
+        memory_(memory),
+        on_recovery_(std::move(on_recovery)),
+        thread_(std::move(instead)) {}
   ShardMaker(ShardMaker const&) = delete;
   ShardMaker& operator=(ShardMaker const&) = delete;
 
@@ -37,7 +42,7 @@ class ShardMaker {
   parameters::Disk& disk_;
   parameters::ShardMemory const memory_;
   OnRecovery const on_recovery_;
-  boost::asio::thread_pool thread_{1};
+  http::SideThread thread_;
 };
 
 }  // namespace chorus::service
