@@ -34,7 +34,12 @@ Constants Constants::defaults() {
   constants.gamma_s_per_byte = gbyte_per_s(8);
   constants.cache_bytes = 1 << 20;
   constants.cached_gamma_s_per_byte = gbyte_per_s(50);
-  constants.codec_s_per_byte = gbyte_per_s(4);
+  constants.codec = {{
+      {gbyte_per_s(8), gbyte_per_s(10), gbyte_per_s(30)},  // bf16
+      {gbyte_per_s(8), gbyte_per_s(10), gbyte_per_s(30)},  // f16
+      {gbyte_per_s(8), gbyte_per_s(10), gbyte_per_s(15)},  // int8
+      {gbyte_per_s(7), gbyte_per_s(9), gbyte_per_s(7)},    // fp8_e4m3
+  }};
   constants.uplink_s_per_byte[host] = card_s_per_byte(constants);
   constants.host_cores = 8;
   constants.message_cpu_s = 4e-6;
