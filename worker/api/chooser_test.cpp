@@ -77,7 +77,7 @@ TEST_CASE("over links auto takes the first format of the group's table that is a
   CHECK_FALSE(sent(both, 1001, Dtype::i32, "links").has_value());
   CHECK(sent(CompressionWish::automatic({WireFormat::bf16}, Level::host), 8, Dtype::f64, "links") ==
         Compression(WireFormat::bf16, Level::host));
-  CHECK_FALSE(sent(both, 1001, Dtype::f32, "shm").has_value());
+  CHECK_FALSE(sent(both, 1002, Dtype::f32, "shm").has_value());  // not a call of the same kind
   CHECK(sent(WireFormat::int8, 8, Dtype::f32, "links") == WireFormat::int8);
 }
 
