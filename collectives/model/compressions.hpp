@@ -35,8 +35,8 @@ struct Sent {
 
 // Orders by the cost of the best plan. Elements precede codes that are not faster.
 void sort_by_cost(std::vector<Sent>& considered);
-// Returns the reason for the first, which compares it with the others: "codes of int8: allpairs: predicted 1.90 ms, next
-// best ...; codes of bf16: 3.10 ms by allpairs; elements: 7.20 ms by ring".
+// Returns the reason for the first, which compares it with the others: "codes of int8: allpairs: predicted 1.90 ms,
+// next best ...; codes of bf16: 3.10 ms by allpairs; elements: 7.20 ms by ring".
 [[nodiscard]] std::string reason(std::span<Sent const> sorted, std::string const& why_only_elements);
 
 // Returns the algorithm of members' calls with codes of all messages, if the group's table has `of_elements`: the same,

@@ -19,7 +19,8 @@ double card_s_per_byte(Constants const& constants) { return constants.link(Level
 // system calls and the wake-up. For the outer levels the bandwidths are those of the usual network cards and of one TCP
 // flow across regions; the latencies are half of usual round trips: about 50 us under one switch, 200 us across a data
 // hall, 1 ms between the zones of a region, 60 ms between regions. Gamma is one core adding two streams from memory, or
-// from its second-level cache, which holds what a vector of half its size needs: arrived data and the sum. A message
+// from its second-level cache, which holds what a vector of half its size needs: arrived data and the sum. Codes are
+// encoded and decoded in memory and added in caches, by one core with vector instructions, in bytes of f32. A message
 // keeps a core busy for a system call and the way through the engine, a byte for one copy to or from the kernel. Waking
 // a thread is a futex or epoll wake-up, a context switch and the lost cache contents.
 Constants Constants::defaults() {

@@ -33,7 +33,7 @@ struct Constants {
   std::uint64_t cache_bytes = 0;
   double cached_gamma_s_per_byte = 0;
   std::array<CodecCost, all_wire_formats.size()> codec{};  // indexed by WireFormat
-  std::uint64_t segment_bytes = 256 * 1024;  // default of schedules
+  std::uint64_t segment_bytes = 256 * 1024;                // default of schedules
 
   // Inverse bandwidth of the uplink that all ranks of a group share, for each direction. 0: only links limit.
   std::array<double, uplink_levels> uplink_s_per_byte{};

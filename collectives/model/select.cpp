@@ -187,7 +187,8 @@ Result<Choice> select(Wish const& wish, Network const& network, std::uint64_t el
     return selection.choose();
   };
   if (!wish.compression || wish.compression->between) return choose(network);
-  return choose(Network(network.localities(), of_codes(network.constants(), wish.compression->format), network.links()));
+  return choose(
+      Network(network.localities(), of_codes(network.constants(), wish.compression->format), network.links()));
 }
 
 }  // namespace chorus::model

@@ -11,7 +11,8 @@ BOOST_DESCRIBE_STRUCT(PlanRequest, (),
 BOOST_DESCRIBE_STRUCT(PlannedMove, (), (op, rank, peer, chunk, chunks))
 BOOST_DESCRIBE_STRUCT(PlanAnswer, (),
                       (algorithm, root, arity, algorithm_shape, reason, predicted_seconds, considered,
-                       considered_formats, lower_bound, wire_format, wire_bytes, compression_ratio, verified, verification, rounds, order, stretch))
+                       considered_formats, lower_bound, wire_format, wire_bytes, compression_ratio, verified,
+                       verification, rounds, order, stretch))
 
 constexpr auto required(CollectiveList const*) { return std::array<std::string_view, 1>{"items"}; }
 

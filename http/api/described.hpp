@@ -71,8 +71,8 @@ BOOST_DESCRIBE_STRUCT(Stall, (), (since, for_s, waiting_for, ranks, text))
 BOOST_DESCRIBE_STRUCT(Collective, (),
                       (id, state, request, run, epoch, dtype, shape, bytes, timeout_ms, algorithm, root, arity,
                        algorithm_shape, local_algorithm, wire_format, wire_bytes, compression_ratio, reason, considered,
-                       considered_formats, predicted_seconds, lower_bound, created_at, seconds, arrival_skew_seconds, ranks, attempts,
-                       stalled, traceparent, error))
+                       considered_formats, predicted_seconds, lower_bound, created_at, seconds, arrival_skew_seconds,
+                       ranks, attempts, stalled, traceparent, error))
 BOOST_DESCRIBE_STRUCT(Event, (), (sequence, type, at, worker, incarnation, group, epoch, collective, run, code, detail))
 
 constexpr auto required(LinkMatrix const*) {

@@ -45,8 +45,7 @@ TEST_CASE("a file changes the constants that it names, and no others") {
 }
 
 TEST_CASE("a file has the speed of codes by format; formats that it does not name keep theirs") {
-  File const file(
-      R"({"codec":{"int8":{"encode_s_per_byte":1e-10,"decode_s_per_byte":2e-10,"add_s_per_byte":3e-10}}})");
+  File const file(R"({"codec":{"int8":{"encode_s_per_byte":1e-10,"decode_s_per_byte":2e-10,"add_s_per_byte":3e-10}}})");
   auto const read = read_constants(file.path()).value();
   CHECK(read.codec_of(WireFormat::int8).encode_s_per_byte == 1e-10);
   CHECK(read.codec_of(WireFormat::int8).decode_s_per_byte == 2e-10);

@@ -55,8 +55,8 @@ struct Vector {
 // What is sent, and by which plan.
 struct Decision {
   std::optional<Compression> compression;
-  model::Choice choice;                   // its reason compares formats if the wish is automatic
-  std::optional<WireFormat> format;       // of the codes that the plan sends
+  model::Choice choice;                     // its reason compares formats if the wish is automatic
+  std::optional<WireFormat> format;         // of the codes that the plan sends
   std::optional<std::uint64_t> wire_bytes;  // of these codes, for the whole vector
   std::optional<std::vector<api::ConsideredFormat>> considered_formats;  // of an automatic wish, fastest first
 };

@@ -42,34 +42,33 @@ Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, Dtype dtype, st
   return &call;
 }
 
-Result<Chooser::Answer*> Chooser::find(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory,
-                                       bool in_place, CollectiveOptions const& options) {
+Result<Chooser::Answer*> Chooser::find(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory, bool in_place,
+                                       CollectiveOptions const& options) {
   auto const root = is_rooted(op) ? options.root : 0;
   for (auto known = known_.begin(); known != known_.end(); ++known)
     if (known->op == op && known->bytes == bytes && known->dtype == dtype && known->reduce == options.reduce &&
-        known->root == root && known->in_place == in_place &&
-        known->algorithm == options.algorithm && known->compression == options.compression) {
+        known->root == root && known->in_place == in_place && known->algorithm == options.algorithm &&
+        known->compression == options.compression) {
       if (known != known_.begin()) std::rotate(known_.begin(), known, known + 1);
       return &known_.front().answer;
     }
   auto choice = decide(op, bytes, dtype, shares_memory, in_place, options);
   if (choice.has_error()) return choice.error();
   if (known_.size() == known_max) known_.pop_back();
-  known_.insert(known_.begin(),
-                Known{op,
-                      bytes,
-                      dtype,
-                      options.reduce,
-                      root,
-                      in_place,
-                      options.algorithm,
-                      options.compression,
-                      {std::move(*choice), {}}});
+  known_.insert(known_.begin(), Known{op,
+                                      bytes,
+                                      dtype,
+                                      options.reduce,
+                                      root,
+                                      in_place,
+                                      options.algorithm,
+                                      options.compression,
+                                      {std::move(*choice), {}}});
   return &known_.front().answer;
 }
 
-Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory,
-                                        bool in_place, CollectiveOptions const& options) const {
+Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory, bool in_place,
+                                        CollectiveOptions const& options) const {
   auto const sent =
       service::decide_compression(group_, {op, options.reduce, dtype, bytes, shares_memory}, options.compression);
   if (!sent) return Error(PlanErrc::unsupported_operation, sent.error().detail);

@@ -175,7 +175,8 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
     if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
   auto const timeout = meet(options);
   if (timeout.has_error()) return timeout.error();
-  auto const chosen = chooser_.choose(op, buffers->chosen_by_bytes, buffers->dtype, group_.path(), buffers->in_place, options);
+  auto const chosen =
+      chooser_.choose(op, buffers->chosen_by_bytes, buffers->dtype, group_.path(), buffers->in_place, options);
   if (chosen.has_error()) return chosen.error();
   auto& call = **chosen;
   call.in_place = buffers->in_place;

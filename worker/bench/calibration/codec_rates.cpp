@@ -40,8 +40,8 @@ api::FormatConstants measure_codec(WireFormat format, std::uint64_t vector_bytes
   auto const wide_floats = count * (is_block(codec.carrier()) ? element_bytes(codec.carrier()) : 1);
   std::vector<float> sum(wide_floats);
   auto const bytes_of = [](auto& floats) { return std::as_writable_bytes(std::span(floats)); };
-  auto const add = devices::find_half_combine(ReduceOp::sum, codec.carrier(), devices::Width::wide,
-                                              devices::Width::wide);
+  auto const add =
+      devices::find_half_combine(ReduceOp::sum, codec.carrier(), devices::Width::wide, devices::Width::wide);
   auto const per_byte = 1 / static_cast<double>(values.size() * sizeof(float));
   api::FormatConstants rates;
   rates.encode_s_per_byte = fastest_s([&] { codec.encode(codes, bytes_of(values)); }) * per_byte;
