@@ -26,6 +26,19 @@ Error bad(std::string text) { return {WorkerErrc::bad_argument, std::move(text)}
 
 std::string text_of(char const* text) { return text != nullptr ? text : ""; }
 
+// Names with commas between them.
+std::optional<std::vector<std::string>> names_in(char const* text) {
+  if (text == nullptr) return std::nullopt;
+  std::vector<std::string> names(1);
+  for (; *text != '\0'; ++text) {
+    if (*text == ',')
+      names.emplace_back();
+    else
+      names.back() += *text;
+  }
+  return names;
+}
+
 void set(std::string& to, char const* text) {
   if (text != nullptr) to = text;
 }
@@ -162,10 +175,11 @@ Result<CollectiveOptions> to_options(chorus_collective_options_t const* options)
   to.receive_counts.assign(receive_counts->begin(), receive_counts->end());
   if (given->timeout_ms != 0) to.timeout = std::chrono::milliseconds(given->timeout_ms);
   if (given->compression == nullptr && given->between != nullptr) return bad("between: there is no compression");
+  if (given->compression == nullptr && given->allow != nullptr) return bad("allow: there is no compression");
   set(to.error_feedback, given->error_feedback);
   if (given->compression == nullptr) return to;
   auto const between = given->between != nullptr ? std::optional<std::string>(given->between) : std::nullopt;
-  auto const compression = parse_compression(given->compression, between);
+  auto const compression = parse_compression(given->compression, between, names_in(given->allow));
   if (compression.has_error()) return bad("compression: " + compression.error().detail);
   to.compression = *compression;
   return to;

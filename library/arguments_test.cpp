@@ -71,6 +71,25 @@ TEST_CASE("codes between groups have a level by its name, and need a compression
   CHECK(to_options(&given).error().detail.find("there is no compression") != std::string::npos);
 }
 
+TEST_CASE("auto has formats by their names, of which bf16 is the only one that nobody has to allow") {
+  chorus_collective_options_t given{};
+  given.size = sizeof(given);
+  given.compression = "auto";
+  CHECK(to_options(&given)->compression == CompressionWish::automatic({WireFormat::bf16}));
+  given.allow = "int8,bf16";
+  CHECK(to_options(&given)->compression == CompressionWish::automatic({WireFormat::bf16, WireFormat::int8}));
+  given.between = "rack";
+  CHECK(to_options(&given)->compression ==
+        CompressionWish::automatic({WireFormat::bf16, WireFormat::int8}, Level::rack));
+  given.allow = "int8,";
+  CHECK(to_options(&given).error().detail.find("there are bf16, f16, int8, fp8_e4m3") != std::string::npos);
+  given.allow = "int8";
+  given.compression = "bf16";
+  CHECK(to_options(&given).error().detail.find("allowed to 'auto', not beside a format") != std::string::npos);
+  given.compression = given.between = nullptr;
+  CHECK(to_options(&given).error().detail.find("allow: there is no compression") != std::string::npos);
+}
+
 TEST_CASE("the options of a program with an earlier header are taken; what lies behind them is not read") {
   chorus_collective_options_t given{};
   given.size = offsetof(chorus_collective_options_t, compression);

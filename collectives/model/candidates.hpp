@@ -21,7 +21,7 @@ struct Wish {
   bool in_place = false;
   bool uneven = false;  // blocks of different sizes
   // Codes between groups: only plans that have them, in groups of `compression->between`, unless all ranks are in one.
-  // A compression of all messages says nothing here: it is of the elements that the caller passes.
+  // With codes of all messages the elements that the caller passes are carriers.
   std::optional<Compression> compression;
   bool reproducible = false;  // only algorithms that reduce in worker order, which all give the same bits
 };

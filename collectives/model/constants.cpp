@@ -19,7 +19,8 @@ double card_s_per_byte(Constants const& constants) { return constants.link(Level
 // system calls and the wake-up. For the outer levels the bandwidths are those of the usual network cards and of one TCP
 // flow across regions; the latencies are half of usual round trips: about 50 us under one switch, 200 us across a data
 // hall, 1 ms between the zones of a region, 60 ms between regions. Gamma is one core adding two streams from memory, or
-// from its second-level cache, which holds what a vector of half its size needs: arrived data and the sum. A message
+// from its second-level cache, which holds what a vector of half its size needs: arrived data and the sum. Codes are
+// encoded and decoded in memory and added in caches, by one core with vector instructions, in bytes of f32. A message
 // keeps a core busy for a system call and the way through the engine, a byte for one copy to or from the kernel. Waking
 // a thread is a futex or epoll wake-up, a context switch and the lost cache contents.
 Constants Constants::defaults() {
@@ -34,7 +35,12 @@ Constants Constants::defaults() {
   constants.gamma_s_per_byte = gbyte_per_s(8);
   constants.cache_bytes = 1 << 20;
   constants.cached_gamma_s_per_byte = gbyte_per_s(50);
-  constants.codec_s_per_byte = gbyte_per_s(4);
+  constants.codec = {{
+      {gbyte_per_s(8), gbyte_per_s(10), gbyte_per_s(30)},  // bf16
+      {gbyte_per_s(8), gbyte_per_s(10), gbyte_per_s(30)},  // f16
+      {gbyte_per_s(8), gbyte_per_s(10), gbyte_per_s(15)},  // int8
+      {gbyte_per_s(7), gbyte_per_s(9), gbyte_per_s(7)},    // fp8_e4m3
+  }};
   constants.uplink_s_per_byte[host] = card_s_per_byte(constants);
   constants.host_cores = 8;
   constants.message_cpu_s = 4e-6;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "collectives/core/locality.hpp"
+#include "collectives/core/wire_format.hpp"
 #include "collectives/topology/shape_spec.hpp"
 
 namespace chorus::model {
@@ -12,6 +13,13 @@ namespace chorus::model {
 struct LinkCost {
   double alpha_s = 0;          // latency of a message
   double beta_s_per_byte = 0;  // inverse bandwidth
+};
+
+// Times of one core for codes of a format, per byte of the f32 that they stand for.
+struct CodecCost {
+  double encode_s_per_byte = 0;
+  double decode_s_per_byte = 0;
+  double add_s_per_byte = 0;  // of codes that arrive, to a sum
 };
 
 // Number of levels whose groups have an uplink: host to region. A host's uplink is its network card.
@@ -24,8 +32,8 @@ struct Constants {
   // Arriving data is added to them there. 0: the whole vector is in memory.
   std::uint64_t cache_bytes = 0;
   double cached_gamma_s_per_byte = 0;
-  double codec_s_per_byte = 0;               // to encode or to decode a byte of the tensor
-  std::uint64_t segment_bytes = 256 * 1024;  // default of schedules
+  std::array<CodecCost, all_wire_formats.size()> codec{};  // indexed by WireFormat
+  std::uint64_t segment_bytes = 256 * 1024;                // default of schedules
 
   // Inverse bandwidth of the uplink that all ranks of a group share, for each direction. 0: only links limit.
   std::array<double, uplink_levels> uplink_s_per_byte{};
@@ -42,6 +50,7 @@ struct Constants {
   // needs no more memory than its tensors twice and 64 MiB.
   std::uint64_t extra_bytes_max = std::uint64_t{32} << 20;
 
+  [[nodiscard]] CodecCost const& codec_of(WireFormat format) const { return codec[static_cast<std::size_t>(format)]; }
   [[nodiscard]] LinkCost const& link(Level l) const { return level[static_cast<std::size_t>(l)]; }
 
   // Returns the part of a message's latency in which each end cannot handle its next message: the work for this

@@ -204,10 +204,11 @@ class Fold {
     auto const bytes = static_cast<double>(carried);
     auto const first = std::min(bytes, segment_bytes_), rest = bytes - first;
     auto& all = rest_[nth_];
-    bool const converts = is_local && (volume_.is_coded(read) || volume_.is_coded(written));
-    auto const gamma = converts               ? constants_.codec_s_per_byte
-                       : i.op == Opcode::copy ? constants_.gamma_s_per_byte
-                                              : gamma_s_per_byte_;
+    auto const& codec = constants_.codec_of(volume_.format());
+    auto const gamma = is_local && volume_.is_coded(written) ? codec.encode_s_per_byte
+                       : is_local && volume_.is_coded(read)  ? codec.decode_s_per_byte
+                       : i.op == Opcode::copy                ? constants_.gamma_s_per_byte
+                                                             : gamma_s_per_byte_;
     if (is_local) {
       if (fresh_[nth_][place(i.src, i.src_chunk)]) received_.push_back(place(i.dst, i.dst_chunk));
       if (i.op == Opcode::reduce) first_.local_s += first * gamma;

@@ -56,10 +56,12 @@ class Resources::Message {
   double shared_s_ = 0;  // when shared resources have done their work
 };
 
-Resources::Resources(Network const& network, std::uint64_t vector_bytes, std::uint64_t segment_bytes_max)
+Resources::Resources(Network const& network, std::uint64_t vector_bytes, std::uint64_t segment_bytes_max,
+                     WireFormat codes)
     : network_(network),
       segment_bytes_(std::min(network.constants().segment_bytes, segment_bytes_max)),
       gamma_s_per_byte_(network.gamma_s_per_byte(vector_bytes)),
+      codec_(network.constants().codec_of(codes)),
       send_ports_(network.ranks()),
       receive_ports_(network.ranks()) {
   for (auto const level : network.limited_levels()) {
@@ -111,7 +113,8 @@ Interval Resources::carry_any(plan::Rank from, plan::Rank to, Hop const& hop, st
 
 Interval Resources::work(plan::Rank rank, std::uint64_t bytes, Interval ready, LocalWork kind) {
   auto const& constants = network_.constants();
-  auto const gamma = kind == LocalWork::codec       ? constants.codec_s_per_byte
+  auto const gamma = kind == LocalWork::encoding    ? codec_.encode_s_per_byte
+                     : kind == LocalWork::decoding  ? codec_.decode_s_per_byte
                      : kind == LocalWork::reduction ? gamma_s_per_byte_
                                                     : constants.gamma_s_per_byte;
   Message message(static_cast<double>(bytes), static_cast<double>(segment_bytes_), ready);

@@ -35,14 +35,14 @@ struct Shared {
   double round_work_s = 0;
 };
 
-// A local instruction: a copy, a reduction of received data, or either with an encoding or a decoding.
-enum class LocalWork : std::uint8_t { copy, reduction, codec };
+// A local instruction: a copy, a reduction of received data, a copy that encodes, or one of either that decodes.
+enum class LocalWork : std::uint8_t { copy, reduction, encoding, decoding };
 
 class Resources {
  public:
   // The network must outlive this object. Each rank has a vector of `vector_bytes` bytes, which travels in segments of
-  // at most `segment_bytes_max`.
-  Resources(Network const& network, std::uint64_t vector_bytes, std::uint64_t segment_bytes_max);
+  // at most `segment_bytes_max`. `codes`: format of the codes that are encoded and decoded on the way.
+  Resources(Network const& network, std::uint64_t vector_bytes, std::uint64_t segment_bytes_max, WireFormat codes);
 
   // Begins the next round, to which the following messages belong.
   void next_round() { ++round_; }
@@ -98,6 +98,7 @@ class Resources {
   Network const& network_;
   std::uint64_t segment_bytes_;
   double gamma_s_per_byte_;
+  CodecCost codec_;
   bool shares_anything_ = false;  // besides ports
   std::uint32_t round_ = 0;
   std::vector<Port> send_ports_, receive_ports_;  // by rank

@@ -1,29 +1,20 @@
 #include "collectives/model/select.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <tuple>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
+#include "collectives/model/codec.hpp"
 #include "collectives/model/extra_memory.hpp"
 #include "collectives/model/fold.hpp"
+#include "collectives/model/readable.hpp"
 #include "collectives/model/simulate.hpp"
 
 namespace chorus::model {
 namespace {
 
 using plan::Algorithm, plan::Spec;
-
-std::string duration(double seconds) {
-  std::array<char, 32> text{};
-  auto const [scale, unit] = seconds < 1e-3 ? std::pair(1e6, "us")
-                             : seconds < 1  ? std::pair(1e3, "ms")
-                                            : std::pair(1.0, "s");
-  std::snprintf(text.data(), text.size(), "%.2f %s", seconds * scale, unit);
-  return text.data();
-}
 
 // Returns text like "tree arity 2 root 0".
 std::string describe(Spec const& spec, Algorithm const& algorithm) {
@@ -124,8 +115,10 @@ class Selection {
   [[nodiscard]] Cost cost(Algorithm const& algorithm, Spec const& spec) const {
     auto const codes =
         coded_level(wish_.compression, network_) ? std::optional(wish_.compression->format) : std::nullopt;
-    if (simulated()) return simulate(algorithm, spec, network_, elements_, element_bytes_, codes).cost;
-    return fold(algorithm, spec, network_, elements_, element_bytes_, folded_instructions_max, codes);
+    auto predicted = price(algorithm, spec, network_, elements_, element_bytes_, codes);
+    if (wish_.compression && !wish_.compression->between)
+      predicted.seconds += conversion_s(network_, wish_.compression->format, wish_.op, elements_);
+    return predicted;
   }
 
   static std::string predicted(Considered const& it) {
@@ -165,6 +158,13 @@ class Selection {
 
 }  // namespace
 
+Cost price(Algorithm const& algorithm, Spec const& spec, Network const& network, std::uint64_t elements,
+           std::size_t element_bytes, std::optional<WireFormat> codes) {
+  if (network.ranks() <= max_simulated_ranks)
+    return simulate(algorithm, spec, network, elements, element_bytes, codes).cost;
+  return fold(algorithm, spec, network, elements, element_bytes, folded_instructions_max, codes);
+}
+
 Result<Choice> select(Wish const& wish, std::span<Locality const> localities, std::uint64_t elements,
                       std::size_t element_bytes, Constants const& constants) {
   if (localities.empty() || localities.size() > plan::max_ranks)
@@ -181,9 +181,14 @@ Result<Choice> select(Wish const& wish, Network const& network, std::uint64_t el
   asked.arity = wish.arity.value_or(2);
   if (auto const status = plan::check(asked); status.has_error()) return status.error();
 
-  Selection selection(wish, network, elements, element_bytes);
-  selection.consider_all();
-  return selection.choose();
+  auto const choose = [&](Network const& of_run) {
+    Selection selection(wish, of_run, elements, element_bytes);
+    selection.consider_all();
+    return selection.choose();
+  };
+  if (!wish.compression || wish.compression->between) return choose(network);
+  return choose(
+      Network(network.localities(), of_codes(network.constants(), wish.compression->format), network.links()));
 }
 
 }  // namespace chorus::model

@@ -15,6 +15,12 @@ namespace chorus::model {
 // reason tells it.
 inline constexpr std::uint32_t max_simulated_ranks = 64;
 
+// Prices one plan, without what happens before and after its run. The algorithm accepts the spec. `codes`: see
+// simulate().
+[[nodiscard]] Cost price(plan::Algorithm const& algorithm, plan::Spec const& spec, Network const& network,
+                         std::uint64_t elements, std::size_t element_bytes,
+                         std::optional<WireFormat> codes = std::nullopt);
+
 struct Candidate {
   plan::Spec spec;
   Cost cost;

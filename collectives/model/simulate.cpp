@@ -32,7 +32,7 @@ class Run {
         network_(network),
         volume_(volume),
         readiness_(spec.ranks, volume.chunks(), most_scratch(algorithm, spec), spec.in_place),
-        resources_(network, volume.bytes(), volume.segment_bytes_max()),
+        resources_(network, volume.bytes(), volume.segment_bytes_max(), volume.format()),
         first_send_(spec.ranks + 1),
         next_(spec.ranks),
         end_(spec.ranks) {}
@@ -208,9 +208,10 @@ class Run {
     auto ready = readiness_.of(rank, read(i));
     if (i.op == Opcode::reduce) ready = later(ready, readiness_.of(rank, written(i)));
     auto const bytes = std::max(volume_.bytes(read(i)), volume_.bytes(written(i)));
-    auto const kind = volume_.is_coded(read(i)) || volume_.is_coded(written(i)) ? LocalWork::codec
-                      : i.op == Opcode::reduce                                  ? LocalWork::reduction
-                                                                                : LocalWork::copy;
+    auto const kind = volume_.is_coded(written(i)) ? LocalWork::encoding
+                      : volume_.is_coded(read(i))  ? LocalWork::decoding
+                      : i.op == Opcode::reduce     ? LocalWork::reduction
+                                                   : LocalWork::copy;
     land(rank, i, resources_.work(rank, bytes, ready, kind));
   }
 

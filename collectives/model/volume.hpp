@@ -34,6 +34,7 @@ class Volume {
     return codes_.from == plan::no_codes ? std::numeric_limits<std::uint64_t>::max() : plan::coded_segment_bytes_max;
   }
 
+  [[nodiscard]] WireFormat format() const { return codes_.format; }  // of the ranges that hold codes
   // True if the range holds codes; it is one chunk then.
   [[nodiscard]] bool is_coded(plan::Slice range) const {
     return range.buffer == plan::Buffer::scratch && range.chunk >= codes_.from;

@@ -10,8 +10,9 @@ BOOST_DESCRIBE_STRUCT(PlanRequest, (),
                        algorithm_shape, reproducible, compression))
 BOOST_DESCRIBE_STRUCT(PlannedMove, (), (op, rank, peer, chunk, chunks))
 BOOST_DESCRIBE_STRUCT(PlanAnswer, (),
-                      (algorithm, root, arity, algorithm_shape, reason, predicted_seconds, considered, lower_bound,
-                       wire_bytes, compression_ratio, verified, verification, rounds, order, stretch))
+                      (algorithm, root, arity, algorithm_shape, reason, predicted_seconds, considered,
+                       considered_formats, lower_bound, wire_format, wire_bytes, compression_ratio, verified,
+                       verification, rounds, order, stretch))
 
 constexpr auto required(CollectiveList const*) { return std::array<std::string_view, 1>{"items"}; }
 

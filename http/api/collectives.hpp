@@ -53,6 +53,14 @@ struct Considered {
   std::uint64_t bytes_per_rank = 0;
 };
 
+// A format that "auto" was allowed, or the elements themselves, with the best plan of each.
+struct ConsideredFormat {
+  std::optional<std::string> format;  // none: elements
+  std::string algorithm;
+  double predicted_seconds = 0;
+  std::optional<std::uint64_t> wire_bytes;  // size of the codes; none: elements
+};
+
 struct LowerBound {
   std::uint32_t rounds = 0;
   std::uint64_t bytes_per_rank = 0;
@@ -110,10 +118,12 @@ struct Collective {
   std::uint32_t arity = 2;
   std::vector<std::uint32_t> algorithm_shape;
   std::optional<std::string> local_algorithm;  // only if a worker has several tensors of the name
+  std::optional<std::string> wire_format;      // of the codes: asked for, or chosen by "auto"; none: not compressed
   std::optional<std::uint64_t> wire_bytes;     // size of the tensor's codes; none: not compressed
   std::optional<double> compression_ratio;     // bytes of the tensor per byte of its codes
   std::string reason;
   std::vector<Considered> considered;  // the cheapest candidate of each of up to ten algorithms, and the chosen one
+  std::optional<std::vector<ConsideredFormat>> considered_formats;  // with compression "auto": fastest first
   double predicted_seconds = 0;
   LowerBound lower_bound;
   std::string created_at;           // RFC 3339, for people
@@ -165,7 +175,9 @@ struct PlanAnswer {
   std::string reason;
   double predicted_seconds = 0;
   std::vector<Considered> considered;
+  std::optional<std::vector<ConsideredFormat>> considered_formats;  // with compression "auto": fastest first
   LowerBound lower_bound;
+  std::optional<std::string> wire_format;   // of the codes: asked for, or chosen by "auto"; none: not compressed
   std::optional<std::uint64_t> wire_bytes;  // size of the vector's codes; none: not compressed
   std::optional<double> compression_ratio;  // bytes of the vector per byte of its codes
   bool verified = false;

@@ -27,7 +27,7 @@ constexpr auto required(GpuLocality const*) { return std::array<std::string_view
 namespace api {
 
 BOOST_DESCRIBE_STRUCT(Schedule, (), (segment_bytes, window))
-BOOST_DESCRIBE_STRUCT(Compression, (), (format, between))
+BOOST_DESCRIBE_STRUCT(Compression, (), (format, between, allow))
 BOOST_DESCRIBE_STRUCT(Place, (), (region, offset))
 BOOST_DESCRIBE_STRUCT(LowerBound, (), (rounds, bytes_per_rank))
 BOOST_DESCRIBE_STRUCT(LinkMatrix, (), (bandwidth_gbyte_per_s, latency_us))
@@ -50,12 +50,13 @@ BOOST_DESCRIBE_STRUCT(JoinRequest, (), (id, incarnation, url, locality, version,
 BOOST_DESCRIBE_STRUCT(RoleInAlgorithm, (), (algorithm, role, sends_to, receives_from))
 BOOST_DESCRIBE_STRUCT(Member, (), (rank, worker, incarnation, url, locality, roles, since_epoch))
 BOOST_DESCRIBE_STRUCT(Selection, (), (op, max_bytes, algorithm, root, arity, algorithm_shape, reason))
+BOOST_DESCRIBE_STRUCT(CompressionSelection, (), (op, between, element_bytes, max_bytes, formats, reason))
 BOOST_DESCRIBE_STRUCT(Stretch, (), (arrival_order, assigned))
 BOOST_DESCRIBE_STRUCT(GroupRequest, (), (workers, size, on_failure, min_ranks, order))
 BOOST_DESCRIBE_STRUCT(SlowMember, (), (rank, worker, late_seconds, share))
 BOOST_DESCRIBE_STRUCT(Group, (),
                       (name, epoch, state, members, lost, requested, order, by_position, stretch, selection,
-                       segment_bytes, slow, next_sequence))
+                       compression, segment_bytes, slow, next_sequence))
 BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
                       (group, op, tensor, output, reduce, counts, local_algorithm, algorithm, root, arity,
                        algorithm_shape, epoch, timeout_ms, in_place, on_failure, reproducible, compression,
@@ -63,14 +64,15 @@ BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
 BOOST_DESCRIBE_STRUCT(Attempt, (), (run, epoch, error))
 BOOST_DESCRIBE_STRUCT(Considered, (),
                       (algorithm, root, arity, algorithm_shape, predicted_seconds, rounds, bytes_per_rank))
+BOOST_DESCRIBE_STRUCT(ConsideredFormat, (), (format, algorithm, predicted_seconds, wire_bytes))
 BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, parts, device, state, late_seconds, report))
 BOOST_DESCRIBE_STRUCT(StalledRank, (), (rank, worker, state, instruction, peer, for_s))
 BOOST_DESCRIBE_STRUCT(Stall, (), (since, for_s, waiting_for, ranks, text))
 BOOST_DESCRIBE_STRUCT(Collective, (),
                       (id, state, request, run, epoch, dtype, shape, bytes, timeout_ms, algorithm, root, arity,
-                       algorithm_shape, local_algorithm, wire_bytes, compression_ratio, reason, considered,
-                       predicted_seconds, lower_bound, created_at, seconds, arrival_skew_seconds, ranks, attempts,
-                       stalled, traceparent, error))
+                       algorithm_shape, local_algorithm, wire_format, wire_bytes, compression_ratio, reason, considered,
+                       considered_formats, predicted_seconds, lower_bound, created_at, seconds, arrival_skew_seconds,
+                       ranks, attempts, stalled, traceparent, error))
 BOOST_DESCRIBE_STRUCT(Event, (), (sequence, type, at, worker, incarnation, group, epoch, collective, run, code, detail))
 
 constexpr auto required(LinkMatrix const*) {
@@ -91,6 +93,7 @@ constexpr auto required(ParameterEndpoint const*) {
 constexpr auto required(Parameter const*) { return std::array<std::string_view, 3>{"name", "dtype", "shape"}; }
 constexpr auto required(Member const*) { return std::array<std::string_view, 2>{"rank", "worker"}; }
 constexpr auto required(Selection const*) { return std::array<std::string_view, 2>{"op", "algorithm"}; }
+constexpr auto required(CompressionSelection const*) { return std::array<std::string_view, 2>{"op", "formats"}; }
 constexpr auto required(Group const*) { return std::array<std::string_view, 3>{"name", "epoch", "members"}; }
 constexpr auto required(CollectiveRequest const*) { return std::array<std::string_view, 1>{"group"}; }
 constexpr auto required(Collective const*) { return std::array<std::string_view, 2>{"id", "state"}; }

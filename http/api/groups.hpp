@@ -57,6 +57,17 @@ struct Selection {
   std::string reason;
 };
 
+// One line of the table for members' calls with compression "auto", for payloads up to max_bytes, or for all others if
+// absent: the formats that are faster than elements.
+struct CompressionSelection {
+  std::string op;
+  std::optional<std::string> between;  // of codes between groups: host, rack, zone or region
+  std::uint32_t element_bytes = 4;     // of the tensor's dtype: 2, or 4 and more
+  std::optional<std::uint64_t> max_bytes;
+  std::vector<std::string> formats;  // fastest first; empty: elements are faster
+  std::string reason;
+};
+
 // Quality of a ring over the ranks. With measured links, and in a dry run with links: mean time of a hop as a multiple
 // of the fastest possible hop. Otherwise: mean level distance of a hop.
 struct Stretch {
@@ -86,6 +97,8 @@ struct Group {
   std::optional<std::vector<std::uint32_t>> by_position;
   Stretch stretch;
   std::vector<Selection> selection;
+  // None in older journals, and where a member is of a release without codes: "auto" is refused then.
+  std::optional<std::vector<CompressionSelection>> compression;
   // Segment size of the coordinator's collectives without one of their own. None in older journals, which means
   // default_segment_bytes, and at members, which derive it from their own processors.
   std::optional<std::uint64_t> segment_bytes;

@@ -191,9 +191,11 @@ TEST_CASE("messages about simulations read back as written") {
 
 TEST_CASE("the model's constants read back as written") {
   std::string const link = R"({"alpha_s":1.5e-05,"beta_s_per_byte":2.5e-10})";
+  std::string const rates = R"({"encode_s_per_byte":1e-10,"decode_s_per_byte":2e-10,"add_s_per_byte":3e-10})";
   auto const text = R"({"level":{"host":)" + link + R"(,"rack":)" + link + R"(,"zone":)" + link + R"(,"region":)" +
                     link + R"(,"world":)" + link + R"(},"gamma_s_per_byte":1.25e-10,"cache_bytes":1048576,)" +
-                    R"("cached_gamma_s_per_byte":2e-11,"segment_bytes":65536,)" +
+                    R"("cached_gamma_s_per_byte":2e-11,"codec":{"bf16":)" + rates + R"(,"f16":)" + rates +
+                    R"(,"int8":)" + rates + R"(,"fp8_e4m3":)" + rates + R"(},"segment_bytes":65536,)" +
                     R"("uplink_s_per_byte":{"host":0.1,"rack":0.2,"zone":0.3,"region":0.4},"host_cores":2.5,)" +
                     R"("message_cpu_s":1e-06,"byte_cpu_s":1e-10,"wake_s":1e-05})";
   CHECK(echoed<api::ModelConstants>(text) == text);

@@ -18,8 +18,8 @@ BOOST_DESCRIBE_STRUCT(LocalCall, (),
                        compression, error_feedback, in_place, algorithm, local_algorithm, contributions, timeout_ms,
                        schedule))
 BOOST_DESCRIBE_STRUCT(LocalReport, (),
-                      (group, epoch, sequence, next_sequence, rank, algorithm, seconds, bytes_sent, bytes_received,
-                       version, tensors))
+                      (group, epoch, sequence, next_sequence, rank, algorithm, wire_format, seconds, bytes_sent,
+                       bytes_received, version, tensors))
 
 constexpr auto required(Peer const*) { return std::array<std::string_view, 4>{"rank", "worker", "incarnation", "url"}; }
 constexpr auto required(RunResult const*) { return std::array<std::string_view, 2>{"tensor", "shape"}; }

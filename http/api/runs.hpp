@@ -25,9 +25,10 @@ inline constexpr std::uint64_t default_segment_bytes = 262144;
 // Which messages are codes of floats, and of which format: docs/reference/compressed_collectives.md. A string is the
 // format alone: all messages are codes.
 struct Compression {
-  std::string format;  // bf16, f16, int8 or fp8_e4m3
+  std::string format;  // bf16, f16, int8 or fp8_e4m3; auto: the fastest of `allow`, or none if elements are faster
   // host, rack, zone or region: messages between two of them are codes, those within one are elements.
   std::optional<std::string> between;
+  std::optional<std::vector<std::string>> allow = std::nullopt;  // with auto: formats; none: bf16 alone
 };
 
 struct Peer {
@@ -146,6 +147,7 @@ struct LocalReport {
   std::uint64_t next_sequence = 0;  // of this member's next call
   std::uint32_t rank = 0;
   std::string algorithm;
+  std::optional<std::string> wire_format;  // of the codes that were sent; none: elements
   double seconds = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;

@@ -27,6 +27,14 @@ class Application {
     take(link.alpha_s, given->alpha_s, where + ".alpha_s");
     take(link.beta_s_per_byte, given->beta_s_per_byte, where + ".beta_s_per_byte");
   }
+  void take(model::Constants& into, WireFormat format, std::optional<api::FormatConstants> const& given) {
+    if (!given) return;
+    auto& codec = into.codec[static_cast<std::size_t>(format)];
+    auto const where = "codec." + std::string(name(format));
+    take(codec.encode_s_per_byte, given->encode_s_per_byte, where + ".encode_s_per_byte");
+    take(codec.decode_s_per_byte, given->decode_s_per_byte, where + ".decode_s_per_byte");
+    take(codec.add_s_per_byte, given->add_s_per_byte, where + ".add_s_per_byte");
+  }
   void take_uplink(model::Constants& into, Level level, std::optional<double> const& given) {
     take(into.uplink_s_per_byte[static_cast<std::size_t>(level)], given,
          "uplink_s_per_byte." + std::string(name(level)));
@@ -53,6 +61,12 @@ Result<model::Constants> apply(api::ModelConstants const& given, model::Constant
     application.take_uplink(constants, Level::rack, given.uplink_s_per_byte->rack);
     application.take_uplink(constants, Level::zone, given.uplink_s_per_byte->zone);
     application.take_uplink(constants, Level::region, given.uplink_s_per_byte->region);
+  }
+  if (given.codec) {
+    application.take(constants, WireFormat::bf16, given.codec->bf16);
+    application.take(constants, WireFormat::f16, given.codec->f16);
+    application.take(constants, WireFormat::int8, given.codec->int8);
+    application.take(constants, WireFormat::fp8_e4m3, given.codec->fp8_e4m3);
   }
   application.take(constants.gamma_s_per_byte, given.gamma_s_per_byte, "gamma_s_per_byte");
   application.take(constants.cached_gamma_s_per_byte, given.cached_gamma_s_per_byte, "cached_gamma_s_per_byte");

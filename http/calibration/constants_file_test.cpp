@@ -44,6 +44,16 @@ TEST_CASE("a file changes the constants that it names, and no others") {
   CHECK(read.segment_bytes == expected.segment_bytes);
 }
 
+TEST_CASE("a file has the speed of codes by format; formats that it does not name keep theirs") {
+  File const file(R"({"codec":{"int8":{"encode_s_per_byte":1e-10,"decode_s_per_byte":2e-10,"add_s_per_byte":3e-10}}})");
+  auto const read = read_constants(file.path()).value();
+  CHECK(read.codec_of(WireFormat::int8).encode_s_per_byte == 1e-10);
+  CHECK(read.codec_of(WireFormat::int8).decode_s_per_byte == 2e-10);
+  CHECK(read.codec_of(WireFormat::int8).add_s_per_byte == 3e-10);
+  CHECK(read.codec_of(WireFormat::bf16).encode_s_per_byte ==
+        model::Constants::defaults().codec_of(WireFormat::bf16).encode_s_per_byte);
+}
+
 TEST_CASE("a malformed file is refused with the position of the mistake") {
   CHECK(read_constants("/nowhere").error().detail == "cannot read /nowhere");
   CHECK(refused("{").detail.find("JSON") != std::string::npos);
@@ -53,5 +63,8 @@ TEST_CASE("a malformed file is refused with the position of the mistake") {
   CHECK(refused(R"({"level":{"zone":{"alpha_s":-1,"beta_s_per_byte":0}}})").detail ==
         "level.zone.alpha_s is no finite number from 0 up");
   CHECK(refused(R"({"uplink_s_per_byte":{"rack":-1}})").detail.find("uplink_s_per_byte.rack") == 0);
+  CHECK(refused(R"({"codec":{"f16":{"encode_s_per_byte":1,"decode_s_per_byte":-1,"add_s_per_byte":1}}})").detail ==
+        "codec.f16.decode_s_per_byte is no finite number from 0 up");
+  CHECK(refused(R"({"codec":{"int4":{}}})").detail.find("int4") != std::string::npos);
   CHECK(refused(R"({"segment_bytes":0})").detail == "segment_bytes is 0");
 }

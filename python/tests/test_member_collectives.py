@@ -352,3 +352,10 @@ def test_codes_between_hosts_change_nothing_on_one_host(pair: Pair) -> None:
     between_hosts = {"format": "int8", "between": "host"}
     for result in pair.both(lambda group, rank: group.all_reduce(whole * (rank + 1), compression=between_hosts)):
         assert (result == 3 * whole).all()
+
+
+def test_auto_compresses_nothing_on_one_host(pair: Pair) -> None:
+    whole = numpy.linspace(-1, 1, 1000, dtype="f4")
+    for compression in ("auto", {"format": "auto", "allow": ["bf16", "int8"]}):
+        for result in pair.both(lambda group, rank: group.all_reduce(whole * (rank + 1), compression=compression)):
+            assert (result == 3 * whole).all()

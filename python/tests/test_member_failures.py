@@ -30,6 +30,8 @@ def read_only() -> Any:
 
 
 WORLD = {"format": "int8", "between": "world"}
+UNKNOWN = {"format": "auto", "allow": ["bf16", "int9"]}
+BESIDE = {"format": "int8", "allow": ["int8"]}
 REFUSED: list[tuple[str, type[Exception], str, Callable[[chorus.Group], Any]]] = [
     ("strided, written", ValueError, "not contiguous", lambda g: g.all_reduce(zeros(4, 2)[:, 0])),
     ("strided out", ValueError, "not contiguous", lambda g: g.all_reduce(zeros(4), zeros(4, 2)[:, 0])),
@@ -59,6 +61,8 @@ REFUSED: list[tuple[str, type[Exception], str, Callable[[chorus.Group], Any]]] =
     ("compression", ValueError, "int8", lambda g: g.all_reduce(zeros(4), compression="int9")),
     ("a level of no group", ValueError, "host, rack", lambda g: g.all_reduce(zeros(4), compression=WORLD)),
     ("a compression of nothing", ValueError, "expected format", lambda g: g.all_reduce(zeros(4), compression={})),
+    ("an unknown format allowed", ValueError, "int8", lambda g: g.all_reduce(zeros(4), compression=UNKNOWN)),
+    ("formats beside one", ValueError, "not beside", lambda g: g.all_reduce(zeros(4), compression=BESIDE)),
     ("feedback", ValueError, "without a compression", lambda g: g.all_reduce(zeros(4), error_feedback="x")),
     ("a character 0", ValueError, "character 0", lambda g: g.all_reduce(zeros(4), algorithm="ring\0")),
     ("too few counts", ValueError, "1 counts for a group of 2", lambda g: g.all_gather(zeros(4), counts=[4])),

@@ -119,38 +119,65 @@ Result<model::Choice> select_in(Place const& place, model::Wish wish, std::uint6
   return choice;
 }
 
-std::uint64_t Vector::priced_elements(Op op, std::uint32_t ranks) const {
-  if (compression && !compression->between) return plan::carriers_of(compression->format, op, ranks, sizes);
+std::uint64_t Vector::priced_elements(Sent const& sent, Op op, std::uint32_t ranks) const {
+  if (sent && !sent->between) return plan::carriers_of(sent->format, op, ranks, sizes);
   return std::accumulate(sizes.counts.begin(), sizes.counts.end(), sizes.counts.empty() ? sizes.elements : 0);
 }
 
-std::size_t Vector::priced_element_bytes() const {
-  return element_bytes(compression && !compression->between ? carrier_of(compression->format) : dtype);
+std::size_t Vector::priced_element_bytes(Sent const& sent) const {
+  return element_bytes(sent && !sent->between ? carrier_of(sent->format) : dtype);
 }
 
-std::optional<std::uint64_t> Vector::wire_bytes(plan::Spec const& chosen) const {
+std::optional<std::uint64_t> Vector::wire_bytes(Sent const& sent, plan::Spec const& chosen) const {
   auto const algorithm = algorithms::find(chosen.algorithm);
-  auto const format = algorithm ? plan::format_sent(compression, **algorithm) : std::nullopt;
+  auto const format = algorithm ? plan::format_sent(sent, **algorithm) : std::nullopt;
   if (!format) return std::nullopt;
   return plan::wire_bytes_of(*format, chosen.op, chosen.ranks, sizes);
 }
 
+Decision decide(std::optional<CompressionWish> const& wish, model::Alternatives const& alternatives,
+                std::vector<model::Sent> considered, Vector const& vector) {
+  model::sort_by_cost(considered);
+  auto const shown = [&](model::Sent const& one) {
+    auto const& [sent, choice] = one;
+    auto const format = sent ? std::optional(std::string(name(sent->format))) : std::nullopt;
+    return api::ConsideredFormat{format, choice.spec.algorithm, choice.cost.seconds,
+                                 vector.wire_bytes(sent, choice.spec)};
+  };
+  Decision decision{considered.front().compression, considered.front().choice, {}, {}, {}};
+  auto const& [compression, choice] = considered.front();
+  decision.wire_bytes = vector.wire_bytes(compression, choice.spec);
+  if (decision.wire_bytes) decision.format = compression->format;
+  if (!wish || !wish->is_automatic()) return decision;
+  decision.choice.reason = model::reason(considered, alternatives.why_only_elements);
+  decision.considered_formats.emplace();
+  std::ranges::transform(considered, std::back_inserter(*decision.considered_formats), shown);
+  return decision;
+}
+
 Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, Vector const& vector,
-                                std::uint32_t verified_ranks_max) {
+                                std::optional<CompressionWish> const& compression, std::uint32_t verified_ranks_max) {
   if (wish.root) wish.root = place.rank_of(*wish.root);
-  auto const op = wish.op;
   auto const ranks = static_cast<std::uint32_t>(place.shape.localities.size());
-  auto const elements = vector.priced_elements(op, ranks);
-  auto const size = vector.priced_element_bytes();
-  auto const choice = select_in(place, std::move(wish), elements, size);
-  if (!choice) return choice.error();
-  auto const wire_bytes = vector.wire_bytes(choice->spec);
-  auto answer = explain(*choice, wire_bytes.value_or(elements * size), verified_ranks_max);
-  if (answer && wire_bytes) {
-    answer->wire_bytes = *wire_bytes;
-    answer->compression_ratio = compression_ratio(vector.sizes.elements * element_bytes(vector.dtype), *wire_bytes);
+  auto const alternatives = model::alternatives(compression, vector.dtype, place.shape.localities);
+  std::vector<model::Sent> considered;
+  for (auto const& sent : alternatives.sent) {
+    auto choice = select_in(place, model::wish_for(wish, sent), vector.priced_elements(sent, wish.op, ranks),
+                            vector.priced_element_bytes(sent));
+    if (!choice) return choice.error();
+    considered.push_back({sent, std::move(*choice)});
   }
-  if (!answer || !place.ordered) return answer;
+  auto decision = decide(compression, alternatives, std::move(considered), vector);
+  auto const bytes = vector.sizes.elements * element_bytes(vector.dtype);
+  auto answer = explain(decision.choice, decision.wire_bytes.value_or(bytes), verified_ranks_max);
+  if (!answer) return answer;
+  answer->considered_formats = std::move(decision.considered_formats);
+  if (decision.format) {
+    answer->wire_format = name(*decision.format);
+    answer->wire_bytes = *decision.wire_bytes;
+    answer->compression_ratio = compression_ratio(bytes, *decision.wire_bytes);
+  }
+  if (!place.ordered) return answer;
   answer->order = place.ordered->order;
   answer->stretch = place.ordered->stretch;
   return answer;

@@ -6,6 +6,7 @@
 
 #include "collectives/core/compression.hpp"
 #include "collectives/core/result.hpp"
+#include "collectives/model/compressions.hpp"
 #include "collectives/model/select.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "http/api/collectives.hpp"
@@ -38,22 +39,35 @@ inline constexpr std::uint32_t drawn_ranks_max = 64;  // above, PlanAnswer::roun
   return wire_bytes == 0 ? 1 : static_cast<double>(bytes) / static_cast<double>(wire_bytes);
 }
 
-// What a collective moves: elements, or codes of all messages or of some.
+// What a collective moves. `sent`: elements, or codes of all messages or of some; the dtype has these codes.
 struct Vector {
   plan::Sizes sizes;
   Dtype dtype = Dtype::f32;
-  std::optional<Compression> compression;  // plan::has_codes(dtype, *compression) holds
 
+  using Sent = std::optional<Compression>;
   // What the model prices: the elements, or the codes if all messages are codes.
-  [[nodiscard]] std::uint64_t priced_elements(Op op, std::uint32_t ranks) const;
-  [[nodiscard]] std::size_t priced_element_bytes() const;
+  [[nodiscard]] std::uint64_t priced_elements(Sent const& sent, Op op, std::uint32_t ranks) const;
+  [[nodiscard]] std::size_t priced_element_bytes(Sent const& sent) const;
   // Returns the size of the codes of the whole vector, if the plan that was chosen sends codes.
-  [[nodiscard]] std::optional<std::uint64_t> wire_bytes(plan::Spec const& chosen) const;
+  [[nodiscard]] std::optional<std::uint64_t> wire_bytes(Sent const& sent, plan::Spec const& chosen) const;
 };
 
+// What is sent, and by which plan.
+struct Decision {
+  std::optional<Compression> compression;
+  model::Choice choice;                     // its reason compares formats if the wish is automatic
+  std::optional<WireFormat> format;         // of the codes that the plan sends
+  std::optional<std::uint64_t> wire_bytes;  // of these codes, for the whole vector
+  std::optional<std::vector<api::ConsideredFormat>> considered_formats;  // of an automatic wish, fastest first
+};
+// Decides for the fastest of the alternatives, each of which has been chosen a plan for.
+[[nodiscard]] Decision decide(std::optional<CompressionWish> const& wish, model::Alternatives const& alternatives,
+                              std::vector<model::Sent> considered, Vector const& vector);
+
 // Returns the explained choice for the ranks of a place, and their order. A root in the wish is a row of the given
-// links, if there are any. Errors: PlanErrc.
+// links, if there are any. `compression` decides about that of the wish. Errors: PlanErrc.
 [[nodiscard]] Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, Vector const& vector,
+                                              std::optional<CompressionWish> const& compression,
                                               std::uint32_t verified_ranks_max);
 
 }  // namespace chorus::planning

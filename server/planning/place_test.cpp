@@ -53,7 +53,7 @@ Place place_over(api::LinkMatrix links) { return place_of(request_over(std::move
 
 api::PlanAnswer planned(api::PlanRequest const& request, model::Wish wish) {
   auto const place = place_of(request, constants, 1024).value();
-  return plan_in(place, std::move(wish), {{request.bytes / 4, {}, {}}, Dtype::f32, {}}, 64).value();
+  return plan_in(place, std::move(wish), {{request.bytes / 4, {}, {}}, Dtype::f32}, {}, 64).value();
 }
 
 // Returns pointer and text of the refusal of even(3) with one change.
@@ -84,7 +84,7 @@ TEST_CASE("messages cost what their links cost: the ring of the fast links is fa
   auto const place = place_over(as_given(given));
   auto const as_listed = Place{place.shape, place.constants, given, LinkOrder{{0, 1, 2, 3, 4, 5, 6, 7}, {}}};
   auto const seconds = [](Place const& of) {
-    return plan_in(of, {.algorithm = "ring"}, {{1 << 24, {}, {}}, Dtype::f32, {}}, 0).value().predicted_seconds;
+    return plan_in(of, {.algorithm = "ring"}, {{1 << 24, {}, {}}, Dtype::f32}, {}, 0).value().predicted_seconds;
   };
   CHECK(seconds(place) < 0.7 * seconds(as_listed));
 }

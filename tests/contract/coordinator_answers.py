@@ -120,6 +120,10 @@ def coordinator(contract, fleet):
     racks = {"topology": "racks:2x2x1", "bytes": 1024}
     ask("POST", "/v1/plans", {**racks, "compression": "int8"}, expect=200)
     ask("POST", "/v1/plans", {**racks, "compression": {"format": "int8", "between": "rack"}}, expect=200)
+    automatic = {"format": "auto", "allow": ["bf16", "int8"]}
+    ask("POST", "/v1/plans", {**racks, "compression": automatic}, expect=200)
+    ask("POST", "/v1/plans", {**racks, "compression": {**automatic, "between": "rack"}}, expect=200)
+    ask("POST", "/v1/plans", {**racks, "compression": {**automatic, "allow": []}}, expect=422)
     ask("POST", "/v1/plans", {**racks, "compression": {"format": "int8", "between": "world"}}, expect=422)
     ask("POST", "/v1/plans", {**racks, "compression": {"between": "rack"}}, expect=422)
     ask("POST", "/v1/plans", {**racks, "compression": 8}, expect=422)

@@ -122,10 +122,13 @@ def runs(contract, worker):
     ask("POST", "/v1/groups/solo/all_reduce", {"tensor": 1}, expect=422)
     nowhere = {"format": "int8", "between": "nowhere"}
     ask("POST", "/v1/groups/solo/all_reduce", {"tensor": "solo", "compression": nowhere}, expect=422)
+    nothing = {"format": "auto", "allow": []}
+    ask("POST", "/v1/groups/solo/all_reduce", {"tensor": "solo", "compression": nothing}, expect=422)
 
     version = int(ask("PUT", "/v1/tensors/solo", FLOATS, UPLOAD, expect=201).headers["Tensor-Version"])
     run = order(me, version=version)
     ask("POST", "/v1/groups/solo/all_reduce", {"tensor": "solo"}, expect=501)  # its table has no line for it
+    ask("POST", "/v1/groups/solo/all_reduce", {"tensor": "solo", "compression": "auto"}, expect=501)
     ask("PUT", "/v1/runs/7", run, expect=200)
     ask("PUT", "/v1/runs/7", {**run, "reduce": "max"}, expect=422)
     ask("PUT", "/v1/runs/8", run, expect=422)

@@ -171,6 +171,16 @@ test("a compressed collective shows its ratio, and is launched again as it was",
   await close(page);
 });
 
+test("where auto compresses nothing, the page says so", async () => {
+  await cluster.putTensor("packed", 25200, undefined, Float32Array);
+  const done = await cluster.allReduce("train", "packed", {compression: {format: "auto", allow: ["bf16", "int8"]}});
+  const page = await openPage(browser, cluster.url);
+  await page.locator(`#collectives tbody tr[data-key="${done.id}"]`).click();
+  await page.locator("#collective .facts").getByText("Compressed").waitFor();
+  assert.match(await page.locator("#collective .curl").innerText(), /"format":"auto","allow":\["bf16","int8"\]/);
+  await close(page);
+});
+
 test("what every rank really did is drawn, as its flight recorder has it", async () => {
   await cluster.putTensor("traced", 1 << 20);
   const done = await cluster.allReduce("train", "traced", {algorithm: "ring"});

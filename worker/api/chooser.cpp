@@ -23,9 +23,9 @@ void assign(std::vector<T>& to, std::vector<T> const& from) {
 
 }  // namespace
 
-Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, std::string_view path, bool in_place,
+Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, Dtype dtype, std::string_view path, bool in_place,
                                      CollectiveOptions const& options) {
-  auto const known = find(op, bytes, path == "shm", in_place, options);
+  auto const known = find(op, bytes, dtype, path == "shm", in_place, options);
   if (known.has_error()) return known.error();
   auto& [choice, call] = **known;
   call.algorithm = choice.algorithm;
@@ -33,7 +33,7 @@ Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, std::string_vie
   call.arity = options.arity.value_or(choice.arity);
   assign(call.shape, options.algorithm_shape.empty() ? choice.shape : options.algorithm_shape);
   assign(call.by_position, choice.by_position);
-  call.compression = options.compression;
+  call.compression = choice.compression;
   call.error_feedback = options.error_feedback;
   assign(call.counts, options.counts);
   assign(call.receive_counts, options.receive_counts);
@@ -42,35 +42,49 @@ Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, std::string_vie
   return &call;
 }
 
-Result<Chooser::Answer*> Chooser::find(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
+Result<Chooser::Answer*> Chooser::find(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory, bool in_place,
                                        CollectiveOptions const& options) {
   auto const root = is_rooted(op) ? options.root : 0;
   for (auto known = known_.begin(); known != known_.end(); ++known)
-    if (known->op == op && known->bytes == bytes && known->root == root && known->in_place == in_place &&
-        known->algorithm == options.algorithm && known->compression == options.compression) {
+    if (known->op == op && known->bytes == bytes && known->dtype == dtype && known->reduce == options.reduce &&
+        known->root == root && known->in_place == in_place && known->algorithm == options.algorithm &&
+        known->compression == options.compression) {
       if (known != known_.begin()) std::rotate(known_.begin(), known, known + 1);
       return &known_.front().answer;
     }
-  auto choice = decide(op, bytes, shares_memory, in_place, options);
+  auto choice = decide(op, bytes, dtype, shares_memory, in_place, options);
   if (choice.has_error()) return choice.error();
   if (known_.size() == known_max) known_.pop_back();
-  known_.insert(known_.begin(),
-                Known{op, bytes, root, in_place, options.algorithm, options.compression, {std::move(*choice), {}}});
+  known_.insert(known_.begin(), Known{op,
+                                      bytes,
+                                      dtype,
+                                      options.reduce,
+                                      root,
+                                      in_place,
+                                      options.algorithm,
+                                      options.compression,
+                                      {std::move(*choice), {}}});
   return &known_.front().answer;
 }
 
-Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
+Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory, bool in_place,
                                         CollectiveOptions const& options) const {
-  bool const adds_codes = options.compression && !options.compression->between && reduces(op);
-  if (options.algorithm == "auto" && shares_memory && !adds_codes)
-    return for_shared_memory(op, bytes, in_place, is_rooted(op) ? options.root : 0);
+  auto const sent =
+      service::decide_compression(group_, {op, options.reduce, dtype, bytes, shares_memory}, options.compression);
+  if (!sent) return Error(PlanErrc::unsupported_operation, sent.error().detail);
+  bool const adds_codes = *sent && !(*sent)->between && reduces(op);
+  if (options.algorithm == "auto" && shares_memory && !adds_codes) {
+    auto choice = for_shared_memory(op, bytes, in_place, is_rooted(op) ? options.root : 0);
+    if (choice) choice->compression = *sent;
+    return choice;
+  }
   // Where members share memory, codes between groups have nothing to pass.
-  auto const codes = shares_memory && !adds_codes ? std::nullopt : options.compression;
+  auto const codes = shares_memory && !adds_codes ? std::nullopt : *sent;
   auto line = service::select(group_, name(op), bytes, options.algorithm, codes);
   if (!line) return Error(PlanErrc::unsupported_operation, line.error().detail);
   auto const algorithm = algorithms::find(line->algorithm);
   if (algorithm.has_error()) return algorithm.error();
-  Choice choice{*algorithm, line->root, line->arity, std::move(line->algorithm_shape), {}};
+  Choice choice{*algorithm, line->root, line->arity, std::move(line->algorithm_shape), *sent, {}};
   if (group_.by_position) {
     plan::Spec const spec{.op = op, .algorithm = line->algorithm, .ranks = number_of_members(), .in_place = in_place};
     choice.by_position = service::positioned(spec, group_).by_position;
@@ -85,7 +99,7 @@ Result<Chooser::Choice> Chooser::for_shared_memory(Op op, std::uint64_t bytes, b
   if (op == Op::all_reduce) {
     auto const algorithm = algorithms::find(model::shared_memory_all_reduce(ranks, bytes, in_place));
     if (algorithm.has_error()) return algorithm.error();
-    return Choice{*algorithm, 0, 2, {}, {}};
+    return Choice{*algorithm, 0, 2, {}, {}, {}};
   }
   std::vector<Locality> const one_host(ranks, Locality{"", "", "", "localhost"});
   model::Wish wish;
@@ -97,7 +111,7 @@ Result<Chooser::Choice> Chooser::for_shared_memory(Op op, std::uint64_t bytes, b
   if (chosen.has_error()) return chosen.error();
   auto const algorithm = algorithms::find(chosen->spec.algorithm);
   if (algorithm.has_error()) return algorithm.error();
-  return Choice{*algorithm, chosen->spec.root, chosen->spec.arity, std::move(chosen->spec.shape), {}};
+  return Choice{*algorithm, chosen->spec.root, chosen->spec.arity, std::move(chosen->spec.shape), {}, {}};
 }
 
 }  // namespace chorus::embedded

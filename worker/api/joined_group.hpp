@@ -31,8 +31,9 @@ struct CollectiveOptions {
   std::string algorithm = "auto";              // or a name out of docs/reference/algorithms.md
   std::optional<std::uint32_t> arity;          // of an algorithm that was named and takes one
   std::vector<std::uint32_t> algorithm_shape;  // likewise
-  // Sends codes, of a format or {format, level}: docs/reference/compressed_collectives.md.
-  std::optional<Compression> compression;
+  // Sends codes, of a format or {format, level}; or CompressionWish::automatic(formats), the fastest of the formats, or
+  // elements where these are faster. docs/reference/compressed_collectives.md.
+  std::optional<CompressionWish> compression;
   // With compression of one tensor, a name: what the codes lack of the contribution is kept under it, a float for each
   // element while the group's epoch lasts, and is added to the next contribution of that name and size.
   std::string error_feedback;

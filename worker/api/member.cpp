@@ -49,7 +49,10 @@ Status Member::check_feedback(Options const& options, bool is_list) {
   if (options.error_feedback.empty()) return ok();
   if (!options.compression)
     return Error(WorkerErrc::bad_argument, "error_feedback '" + options.error_feedback + "' without a compression");
-  if (options.compression->between)
+  if (options.compression->is_automatic())
+    return Error(WorkerErrc::bad_argument, "error_feedback '" + options.error_feedback +
+                                               "' is for codes of a format, and 'auto' may send elements");
+  if (options.compression->between())
     return Error(WorkerErrc::bad_argument,
                  "error_feedback '" + options.error_feedback + "' is for codes of all messages, not between groups");
   if (is_list)
@@ -172,7 +175,8 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
     if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
   auto const timeout = meet(options);
   if (timeout.has_error()) return timeout.error();
-  auto const chosen = chooser_.choose(op, buffers->chosen_by_bytes, group_.path(), buffers->in_place, options);
+  auto const chosen =
+      chooser_.choose(op, buffers->chosen_by_bytes, buffers->dtype, group_.path(), buffers->in_place, options);
   if (chosen.has_error()) return chosen.error();
   auto& call = **chosen;
   call.in_place = buffers->in_place;
@@ -185,7 +189,7 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
   finished_.algorithm = call.algorithm->name;
   finished_.bytes = op == Op::barrier ? 0 : buffers->elements * element_bytes(buffers->dtype);
   finished_.dtype = buffers->dtype;
-  finished_.compression = plan::format_sent(options.compression, *call.algorithm);
+  finished_.compression = plan::format_sent(call.compression, *call.algorithm);
   if (finished_.compression && result.status.has_value())
     finished_.wire_bytes =
         plan::wire_bytes_of(*finished_.compression, op, place_.size,

@@ -25,8 +25,9 @@ Status Member::check_list(Op op, Options const& options) const {
 
 Status Member::check_listed(Op op, Dtype dtype, Options const& options) {
   if (auto status = check_reduction(op, options.reduce, dtype); status.has_error()) return status;
-  if (!options.compression || plan::has_codes(dtype, *options.compression)) return ok();
-  return refused(std::string(chorus::name(dtype)) + " has no codes of " + to_string(*options.compression));
+  auto const fixed = options.compression ? options.compression->fixed() : std::nullopt;
+  if (!fixed || plan::has_codes(dtype, *fixed)) return ok();
+  return refused(std::string(chorus::name(dtype)) + " has no codes of " + to_string(*fixed));
 }
 
 Status Member::run_list(Op op, bool in_place, Options const& options, RunList const& run) {
@@ -37,14 +38,14 @@ Status Member::run_list(Op op, bool in_place, Options const& options, RunList co
   metrics::FinishedRun finished{op};
   machinery_.ledger->begun(op);
   auto result = run([&](std::uint64_t elements, Dtype dtype) -> Result<CallOptions> {
-    auto const chosen = chooser_.choose(op, elements * element_bytes(dtype), path, in_place, options);
+    auto const chosen = chooser_.choose(op, elements * element_bytes(dtype), dtype, path, in_place, options);
     if (chosen.has_error()) return chosen.error();
     auto& call = **chosen;
     call.timeout = *timeout;
     finished.algorithm = call.algorithm->name;
     finished.bytes += elements * element_bytes(dtype);
     finished.dtype = dtype;
-    finished.compression = plan::format_sent(options.compression, *call.algorithm);
+    finished.compression = plan::format_sent(call.compression, *call.algorithm);
     if (finished.compression)
       finished.wire_bytes += plan::wire_bytes_of(*finished.compression, op, place_.size, {elements, {}, {}});
     return call;

@@ -84,7 +84,8 @@ typedef struct chorus_collective_options {
   size_t receive_counts_length;
   int64_t timeout_ms;  // milliseconds from when the call begins, which is when those before it have ended; 0: 30 s
   // bf16, f16, int8, fp8_e4m3: sends codes of the elements, which lose precision; of all_reduce, reduce,
-  // reduce_scatter, all_gather, broadcast of floats. NULL: none. The same on all members.
+  // reduce_scatter, all_gather, broadcast of floats. auto: the fastest of `allow`, or elements where these are faster.
+  // NULL: none. The same on all members.
   char const* compression;
   // host, rack, zone, region: with a compression of all_reduce, only messages between two of them are codes. NULL: all.
   char const* between;
@@ -92,6 +93,8 @@ typedef struct chorus_collective_options {
   // for each element while the group's epoch lasts, and is added to the next contribution of that name and size.
   // Members may differ. NULL: nothing is kept.
   char const* error_feedback;
+  // With the compression auto: formats, as in "bf16,int8". NULL: bf16 alone.
+  char const* allow;
 } chorus_collective_options_t;
 
 // Reduces the tensors of all members, element by element, to every member. `input` and `output` have the same size and

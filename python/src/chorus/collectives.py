@@ -40,7 +40,7 @@ class Collectives(Caller):
         in_place: bool | None = None,
         on_failure: str | None = None,
         reproducible: bool | None = None,
-        compression: str | Mapping[str, str] | None = None,
+        compression: str | Mapping[str, Any] | None = None,
         error_feedback: bool | None = None,
         schedule: Mapping[str, int] | None = None,
         validate_only: bool = False,

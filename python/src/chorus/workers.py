@@ -148,7 +148,7 @@ class RemoteWorker(Caller):
         receive_counts: Sequence[int] | None = None,
         dtype: str | None = None,
         shape: Sequence[int] | None = None,
-        compression: str | Mapping[str, str] | None = None,
+        compression: str | Mapping[str, Any] | None = None,
         error_feedback: bool | None = None,
         in_place: bool | None = None,
         algorithm: str | None = None,

@@ -77,14 +77,17 @@ inline CLI::Option* add_algorithm_shape(CLI::App& app, std::optional<std::vector
 }
 
 // One of the names of a vocabulary (all_ops, all_dtypes, ...).
-template <class Vocabulary>
-[[nodiscard]] CLI::Validator one_of(Vocabulary const& vocabulary) {
-  auto const names = names_of(vocabulary);
+[[nodiscard]] inline CLI::Validator one_of_names(std::vector<std::string_view> names) {
   auto const check = [names](std::string const& text) -> std::string {
     if (std::find(names.begin(), names.end(), text) != names.end()) return {};
     return unknown_name("name", text, names);
   };
   return CLI::Validator(check, "");
+}
+
+template <class Vocabulary>
+[[nodiscard]] CLI::Validator one_of(Vocabulary const& vocabulary) {
+  return one_of_names(names_of(vocabulary));
 }
 
 // --compression FORMAT, and --between LEVEL beside it.
@@ -95,10 +98,24 @@ inline void add_compression(CLI::App& app, std::optional<api::Compression>& targ
       (*target).*member = text;
     };
   };
+  auto formats_and_auto = names_of(all_wire_formats);
+  formats_and_auto.emplace_back("auto");
   auto* const format = app.add_option_function<std::string>("--compression", set(&api::Compression::format),
-                                                            "send codes of this format, which lose precision")
-                           ->check(one_of(all_wire_formats))
+                                                            "send codes of this format, which lose precision; auto: of "
+                                                            "the fastest that is allowed, or none if none pays")
+                           ->check(one_of_names(std::move(formats_and_auto)))
                            ->type_name("FORMAT");
+  app.add_option_function<std::vector<std::string>>(
+         "--allow",
+         [&target](std::vector<std::string> const& formats) {
+           if (!target) target.emplace();
+           target->allow = formats;
+         },
+         "formats that --compression auto may take (default: bf16)")
+      ->delimiter(',')
+      ->check(one_of(all_wire_formats))
+      ->type_name("FORMATS")
+      ->needs(format);
   app.add_option_function<std::string>("--between", set(&api::Compression::between),
                                        "only between two of these, and elements inside")
       ->check(one_of(levels_between))

@@ -86,11 +86,11 @@ bool is_tensor_name(std::string_view name) {
   }
 }
 
-http::Checked<std::optional<Compression>> check_compression(std::optional<api::Compression> const& compression,
-                                                            std::string const& op, ReduceOp reduce,
-                                                            std::string const& algorithm) {
-  if (!compression) return std::optional<Compression>();
-  auto const wished = parse_compression(compression->format, compression->between);
+http::Checked<std::optional<CompressionWish>> check_compression(std::optional<api::Compression> const& compression,
+                                                                std::string const& op, ReduceOp reduce,
+                                                                std::string const& algorithm) {
+  if (!compression) return std::optional<CompressionWish>();
+  auto const wished = parse_compression(compression->format, compression->between, compression->allow);
   if (!wished) return invalid_field("/compression", wished.error().detail);
   auto const known = parse_op(op);
   if (!known) return std::optional(*wished);  // check_wish() refuses it
@@ -98,17 +98,18 @@ http::Checked<std::optional<Compression>> check_compression(std::optional<api::C
   if (!reduces(*known)) return std::optional(*wished);
   if (!plan::has_bound(reduce)) return invalid_field("/compression", plan::has_no_bound(reduce));
   bool const is_named = algorithm != "auto" && algorithms::find(algorithm).has_value();
-  if (is_named && !wished->between && !in_worker_order(*known, algorithm))
+  if (is_named && !wished->between() && !in_worker_order(*known, algorithm))
     return invalid_field("/compression", algorithm +
                                              " does not reduce every element in one place in the order of the " +
                                              "workers; " + names_in_worker_order(*known) + " do");
   return std::optional(*wished);
 }
 
-std::optional<http::Problem> check_format(std::optional<Compression> const& compression, Dtype dtype) {
-  if (!compression || plan::has_codes(dtype, *compression)) return std::nullopt;
-  return invalid_field("/compression", std::string(name(dtype)) + " has no codes of " + to_string(*compression) + "; " +
-                                           std::string(plan::formats_of(*compression)));
+std::optional<http::Problem> check_format(std::optional<CompressionWish> const& compression, Dtype dtype) {
+  auto const fixed = compression ? compression->fixed() : std::nullopt;
+  if (!fixed || plan::has_codes(dtype, *fixed)) return std::nullopt;
+  return invalid_field("/compression", std::string(name(dtype)) + " has no codes of " + to_string(*fixed) + "; " +
+                                           std::string(plan::formats_of(*fixed)));
 }
 
 http::Checked<model::Wish> check_wish(WishText const& text) {
@@ -136,7 +137,7 @@ http::Checked<model::Wish> check_wish(WishText const& text) {
   if (text.shape && text.shape->size() > plan::max_shape)
     return invalid_field("/algorithm_shape", std::to_string(text.shape->size()) + " numbers; expected at most " +
                                                  std::to_string(plan::max_shape));
-  bool const is_between = text.compression && text.compression->between;
+  bool const is_between = text.compression && text.compression->between();
   if (is_between && text.reproducible)
     return invalid_field("/compression",
                          "codes between groups give other bits for other groups, and are not reproducible; codes of "
@@ -149,8 +150,9 @@ http::Checked<model::Wish> check_wish(WishText const& text) {
   wish.root = text.root;
   wish.arity = text.arity;
   wish.shape = text.shape;
-  wish.compression = text.compression;
-  wish.reproducible = text.reproducible || (text.compression && !is_between);
+  wish.reproducible = text.reproducible;
+  if (text.compression && !text.compression->is_automatic())
+    return model::wish_for(std::move(wish), text.compression->fixed());
   return wish;
 }
 
@@ -195,7 +197,9 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   bool const feeds_back = request.error_feedback.value_or(false);
   if (feeds_back && !compression.value())
     return invalid_field("/error_feedback", "is for collectives with compression");
-  if (feeds_back && compression.value()->between)
+  if (feeds_back && compression.value()->is_automatic())
+    return invalid_field("/error_feedback", "is for codes of a format, and 'auto' may send elements: name the format");
+  if (feeds_back && compression.value()->between())
     return invalid_field("/error_feedback", "is for codes of all messages, not between groups");
   auto wish = check_wish({request.op, request.algorithm, request.root, request.arity, request.algorithm_shape,
                           request.reproducible, compression.value()});

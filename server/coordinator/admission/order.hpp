@@ -3,6 +3,7 @@
 
 #include "collectives/core/compression.hpp"
 #include "collectives/core/reduce_op.hpp"
+#include "collectives/model/compressions.hpp"
 #include "collectives/model/select.hpp"
 #include "http/api/collectives.hpp"
 #include "http/api/groups.hpp"
@@ -15,7 +16,7 @@ namespace chorus::coordinator {
 struct Order {
   ReduceOp reduce = ReduceOp::sum;
   model::Wish wish;
-  std::optional<Compression> compression;
+  std::optional<CompressionWish> compression;
 };
 
 // Problems: invalid_field with pointers and the possible values.
@@ -35,17 +36,16 @@ struct WishText {
   std::optional<std::uint32_t> root, arity;
   std::optional<std::vector<std::uint32_t>> const& shape;
   bool reproducible = false;
-  // Reductions of codes are reproducible, unless only messages between groups are codes: check_compression() is ok.
-  std::optional<Compression> compression;
+  std::optional<CompressionWish> compression;  // check_compression() is ok
 };
 [[nodiscard]] http::Checked<model::Wish> check_wish(WishText const& text);
 
 // Checks the compression against the operation, the reduction and the algorithm. Problems at /compression.
-[[nodiscard]] http::Checked<std::optional<Compression>> check_compression(
+[[nodiscard]] http::Checked<std::optional<CompressionWish>> check_compression(
     std::optional<api::Compression> const& compression, std::string const& op, ReduceOp reduce,
     std::string const& algorithm);
-// Problem at /compression if the dtype has no such codes.
-[[nodiscard]] std::optional<http::Problem> check_format(std::optional<Compression> const& compression, Dtype dtype);
+// Problem at /compression if the dtype has no codes of a format that is asked for.
+[[nodiscard]] std::optional<http::Problem> check_format(std::optional<CompressionWish> const& compression, Dtype dtype);
 [[nodiscard]] std::optional<http::Problem> check_root(std::optional<std::uint32_t> root, std::size_t ranks);
 // Problem at /algorithm_shape if the wish has a shape that its algorithm does not support for so many ranks.
 [[nodiscard]] std::optional<http::Problem> check_shape(model::Wish const& wish, std::size_t ranks);

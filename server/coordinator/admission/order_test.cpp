@@ -200,6 +200,64 @@ TEST_CASE("a compressed launch that no format, operation, reduction or algorithm
   CHECK(check_order(request).has_value());
 }
 
+TEST_CASE("a launch with compression auto allows formats by name, and leaves the decision open") {
+  using R = api::CollectiveRequest;
+  auto request = good();
+  request.compression = api::Compression{"auto", {}};
+  auto const alone = check_order(request).value();
+  CHECK(alone.compression == CompressionWish::automatic({WireFormat::bf16}));
+  CHECK_FALSE(alone.wish.compression.has_value());
+  CHECK_FALSE(alone.wish.reproducible);
+  request.compression = api::Compression{"auto", "rack", {{"int8", "bf16"}}};
+  CHECK(check_order(request).value().compression ==
+        CompressionWish::automatic({WireFormat::bf16, WireFormat::int8}, Level::rack));
+  Expected const expected{ProblemCode::invalid_field, "/compression"};
+  using Names = std::vector<std::string>;
+  CHECK(refused([](R& r) { r.compression = api::Compression{"auto", {}, Names{}}; }) == expected);
+  CHECK(refused([](R& r) { r.compression = api::Compression{"auto", {}, Names{"int9"}}; }) == expected);
+  CHECK(refused([](R& r) { r.compression = api::Compression{"int8", {}, Names{"int8"}}; }) == expected);
+  CHECK(refused([](R& r) { r.compression = api::Compression{"auto", {}}, r.reduce = "max"; }) == expected);
+  CHECK(refused([](R& r) { r.compression = api::Compression{"auto", {}}, r.op = "gather"; }) == expected);
+  CHECK(refused([](R& r) { r.compression = api::Compression{"auto", {}}, r.algorithm = "ring"; }) == expected);
+  CHECK(refused([](R& r) {
+          r.compression = api::Compression{"auto", {}}, r.error_feedback = true;
+        }) == Expected{ProblemCode::invalid_field, "/error_feedback"});
+}
+
+TEST_CASE("a dry run with compression auto shows every alternative, and takes the fastest") {
+  api::PlanRequest request;
+  request.topology = "flat:4;rack=25us,1Gbit/s";
+  request.bytes = 4 * 252 * 4 * 1000;
+  request.compression = api::Compression{"auto", {}, std::vector<std::string>{"bf16", "int8"}};
+  auto const plan = [&] { return preview_plan(request, std::nullopt, model::Constants::defaults()).value(); };
+  auto const slow = plan();
+  CHECK(slow.wire_format == "int8");
+  CHECK(slow.wire_bytes == 4 * 256 * 1000);
+  REQUIRE(slow.considered_formats->size() == 3);
+  CHECK(slow.considered_formats->at(0).format == "int8");
+  CHECK(slow.considered_formats->at(0).predicted_seconds == slow.predicted_seconds);
+  CHECK(slow.considered_formats->at(1).format == "bf16");
+  CHECK_FALSE(slow.considered_formats->at(2).format.has_value());
+  CHECK(slow.considered_formats->at(2).predicted_seconds > slow.considered_formats->at(1).predicted_seconds);
+  CHECK(slow.reason.find("codes of int8: ") == 0);
+  CHECK(slow.reason.find("; elements: ") != std::string::npos);
+
+  // Named, the same format is predicted to take as long.
+  request.compression = api::Compression{"int8", {}};
+  CHECK(plan().predicted_seconds == slow.predicted_seconds);
+  CHECK(plan().wire_format == "int8");
+  CHECK_FALSE(plan().considered_formats.has_value());
+
+  request.compression = api::Compression{"auto", {}};
+  CHECK(plan().wire_format == "bf16");
+  request.topology = "hosts:1x4";
+  auto const shared = plan();
+  CHECK_FALSE(shared.wire_format.has_value());
+  CHECK_FALSE(shared.wire_bytes.has_value());
+  CHECK(shared.considered_formats->size() == 1);
+  CHECK(shared.reason.find("codes are not considered: all ranks are on one host") != std::string::npos);
+}
+
 TEST_CASE("a launch with codes between groups is not reproducible, and takes neither a shape nor an unknown level") {
   using R = api::CollectiveRequest;
   auto const between = [](char const* level) { return api::Compression{"int8", level}; };

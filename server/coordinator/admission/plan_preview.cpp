@@ -38,8 +38,8 @@ http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request, std
     return invalid_field("/bytes", std::to_string(request.bytes) + " is not a multiple of the " + std::to_string(size) +
                                        " bytes of " + request.dtype);
   if (auto problem = check_format(format.value(), *dtype)) return std::move(*problem);
-  planning::Vector const vector{{request.bytes / size, {}, {}}, *dtype, format.value()};
-  auto answer = planning::plan_in(place.value(), wish.value(), vector, most_ranks_verified);
+  planning::Vector const vector{{request.bytes / size, {}, {}}, *dtype};
+  auto answer = planning::plan_in(place.value(), wish.value(), vector, format.value(), most_ranks_verified);
   // All other possible errors have been checked.
   if (answer.has_error()) return invalid_field("/algorithm", answer.error().detail);
   return std::move(answer.value());

@@ -124,28 +124,52 @@ Execution::Stage Execution::wait_in_line() {
   co_return tools_.groups.unusable(*present.value());
 }
 
+model::Alternatives Execution::alternatives(coordinator::Standing const& in_rank_order) const {
+  auto const& wish = order_.compression;
+  bool const is_on_gpu = std::ranges::any_of(
+      admitted_->devices, [](auto const& device) { return device && device->find("cuda") != std::string::npos; });
+  if (wish && wish->is_automatic() && wish->between() && is_on_gpu)
+    return {{std::nullopt}, "a tensor is on a GPU, and codes between groups are for memory of the host"};
+  return model::alternatives(wish, admitted_->dtype, in_rank_order.localities);
+}
+
+Planner::Question Execution::question_about(std::optional<Compression> const& sent) const {
+  planning::Vector const vector{admitted_->parts.front().sizes, admitted_->dtype};
+  Planner::Question question{group_.name, group_.epoch, model::wish_for(order_.wish, sent), admitted_->elements,
+                             element_bytes(admitted_->dtype)};
+  if (sent && !sent->between) {
+    question.elements = vector.priced_elements(sent, order_.wish.op, static_cast<std::uint32_t>(group_.members.size()));
+    question.element_bytes = vector.priced_element_bytes(sent);
+  }
+  question.on_gpus = lies_on_gpus(*admitted_);
+  question.wish.uneven = admitted_->uneven;
+  return question;
+}
+
 Execution::Stage Execution::plan() {
-  question_ = {group_.name, group_.epoch, order_.wish, admitted_->elements, element_bytes(admitted_->dtype)};
   if (auto problem = check_format(order_.compression, admitted_->dtype)) co_return problem;
-  planning::Vector const vector{admitted_->parts.front().sizes, admitted_->dtype, order_.compression};
-  if (order_.compression && !order_.compression->between) {
-    question_.elements = vector.priced_elements(order_.wish.op, static_cast<std::uint32_t>(group_.members.size()));
-    question_.element_bytes = vector.priced_element_bytes();
+  auto const in_rank_order = tools_.groups.standing(group_);
+  auto const possible = alternatives(in_rank_order);
+  std::vector<model::Sent> considered;
+  for (auto const& sent : possible.sent) {
+    auto choice = co_await tools_.planner.select(question_about(sent), in_rank_order);
+    if (choice.has_error()) {
+      Problem problem(ProblemCode::invalid_field, choice.error().detail);
+      problem.errors.push_back({"/algorithm", choice.error().detail});
+      co_return problem;
+    }
+    if (failing()) co_return cancelled_ ? cancelled_ : lost_;
+    if (Clock::now() >= deadline_)
+      co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective was planned");
+    considered.push_back({sent, std::move(choice.value())});
   }
-  question_.on_gpus = lies_on_gpus(*admitted_);
-  question_.wish.uneven = admitted_->uneven;
-  auto const choice = co_await tools_.planner.select(question_, tools_.groups.standing(group_));
-  if (choice.has_error()) {
-    Problem problem(ProblemCode::invalid_field, choice.error().detail);
-    problem.errors.push_back({"/algorithm", choice.error().detail});
-    co_return problem;
-  }
-  if (failing()) co_return cancelled_ ? cancelled_ : lost_;
-  if (Clock::now() >= deadline_)
-    co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective was planned");
-  chosen_ = choice.value().spec;
-  if (auto const wire_bytes = vector.wire_bytes(chosen_)) record_->compressed(*wire_bytes);
-  record_->plan(group_, *admitted_, choice.value(), Clock::now());
+  auto decision = planning::decide(order_.compression, possible, std::move(considered),
+                                   {admitted_->parts.front().sizes, admitted_->dtype});
+  question_ = question_about(decision.compression);
+  chosen_ = decision.choice.spec;
+  run_ranks_ = RunRanks(group_, question_.wish);
+  record_->sends(decision.format, decision.wire_bytes, std::move(decision.considered_formats));
+  record_->plan(group_, *admitted_, decision.choice, Clock::now());
   give_time();
   if (launches()) tools_.collective_history.planned(*record_);
   changed_.notify_all();

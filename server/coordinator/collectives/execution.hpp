@@ -106,6 +106,8 @@ class Execution {
   Stage wait_in_line();
   Stage admit();
   Stage plan();
+  [[nodiscard]] model::Alternatives alternatives(coordinator::Standing const& in_rank_order) const;
+  [[nodiscard]] Planner::Question question_about(std::optional<Compression> const& sent) const;
   Stage launch();
   Stage commit();
 
@@ -143,7 +145,7 @@ class Execution {
   http::TaskGroup calls_;
   TimePoint begun_;  // taken over by take_place_of()
   TimePoint deadline_;
-  RunRanks const run_ranks_;
+  RunRanks run_ranks_;  // of the wish; once planned, of the compression that was decided for
   std::optional<double> waited_seconds_;
   std::optional<LockTable::Ticket> ticket_;
 

@@ -60,6 +60,14 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   if (!admitted_) admitted_ = now;
 }
 
+void Record::sends(std::optional<WireFormat> format, std::optional<std::uint64_t> wire_bytes,
+                   std::optional<std::vector<api::ConsideredFormat>> considered) {
+  view_.wire_format = format ? std::optional(std::string(name(*format))) : std::nullopt;
+  view_.wire_bytes = wire_bytes;
+  view_.compression_ratio.reset();
+  view_.considered_formats = std::move(considered);
+}
+
 void Record::given_time(std::chrono::milliseconds timeout) {
   view_.timeout_ms = static_cast<std::uint64_t>(timeout.count());
 }

@@ -49,8 +49,10 @@ class Record {
   // Like begin_again(), without a failure: the known tensors were wrong, and the record is reset.
   void ask_again(std::uint64_t run);
 
-  // Sets the size of the tensor's codes; called before plan().
-  void compressed(std::uint64_t wire_bytes) { view_.wire_bytes = wire_bytes; }
+  // Sets format and size of the tensor's codes, none for elements, and what "auto" had to choose from; called before
+  // plan().
+  void sends(std::optional<WireFormat> format, std::optional<std::uint64_t> wire_bytes,
+             std::optional<std::vector<api::ConsideredFormat>> considered);
   // Sets a valid traceparent of the request; called before plan().
   void belongs_to(std::string traceparent) { view_.traceparent = std::move(traceparent); }
   // Sets the stall; empty when the collective moves again.

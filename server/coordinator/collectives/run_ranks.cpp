@@ -39,6 +39,14 @@ std::optional<std::vector<std::uint32_t>> positions_in(api::Group const& group, 
   return positions.empty() ? std::nullopt : std::optional(std::move(positions));
 }
 
+// Workers are told what was decided.
+std::optional<api::Compression> sent(api::Collective const& collective) {
+  auto compression = collective.request.compression;
+  if (!compression || compression->format != "auto") return compression;
+  if (!collective.wire_format) return std::nullopt;
+  return api::Compression{*collective.wire_format, compression->between};
+}
+
 }  // namespace
 
 RunRanks::RunRanks(api::Group const& group, model::Wish const& wish)
@@ -84,7 +92,7 @@ api::RunRequest RunRanks::request(std::uint32_t rank, api::Group const& group, a
     request.local_algorithm =
         may_add_in_any_order(collective.request, admitted.devices[rank].value_or("")) ? "ring" : "centralized";
   request.reduce = collective.request.reduce;
-  request.compression = collective.request.compression;
+  request.compression = sent(collective);
   request.error_feedback = collective.request.error_feedback;
   request.in_place = collective.request.in_place;
   if (names_members) request.by_position = positions_in(group, request);

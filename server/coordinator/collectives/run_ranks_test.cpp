@@ -87,6 +87,30 @@ TEST_CASE("ranks in a worker's problem are reported as ranks of the group, in or
         std::vector<std::uint32_t>{0, 2});
 }
 
+TEST_CASE("workers are told the format that was decided for, and nothing where elements are sent") {
+  auto const group = group_of({"a"});
+  auto const told = [&](api::Compression wish, std::optional<std::string> decided) {
+    api::Collective collective;
+    collective.request.compression = std::move(wish);
+    collective.wire_format = std::move(decided);
+    Admitted admitted;
+    admitted.versions = {2};
+    admitted.parts.resize(1);
+    admitted.tensors = {0};
+    admitted.devices.resize(1);
+    return RunRanks(group, wish_for(Op::all_reduce, false))
+        .request(0, group, collective, admitted, "token", 1000)
+        .compression;
+  };
+  CHECK(told({"int8", "rack"}, std::nullopt)->format == "int8");
+  auto const automatic = told({"auto", "rack", {{"bf16", "int8"}}}, "int8");
+  REQUIRE(automatic.has_value());
+  CHECK(automatic->format == "int8");
+  CHECK(automatic->between == "rack");
+  CHECK_FALSE(automatic->allow.has_value());
+  CHECK_FALSE(told({"auto", {}}, std::nullopt).has_value());
+}
+
 TEST_CASE("segments have the size of the collective, else of the group, else the default") {
   auto group = group_of({"a"});
   auto const segment_bytes = [&](std::optional<std::uint64_t> asked) {

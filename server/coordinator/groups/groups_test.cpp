@@ -306,6 +306,17 @@ TEST_CASE("a member that was lost or replaced while its group was made is lost f
   CHECK(group.lost == std::vector<std::string>{"b"});
 }
 
+TEST_CASE("members are sent the table of formats, unless one is of a release that would refuse it") {
+  auto const release = [&](std::string const& of_b) {
+    auto membership = members({{"a", "r"}, {"b", "s"}});
+    REQUIRE(membership.join({"b", 1, "http://b:1", {"", "", "s", "b"}, of_b}, start).has_value());
+    auto const workers = pick_members(sized(2), membership, nullptr).value();
+    return make_group("g", 1, sized(2), workers, arranged(workers, nullptr), nullptr).compression.has_value();
+  };
+  CHECK(release("0.2.0"));
+  CHECK_FALSE(release("0.1.0"));
+}
+
 TEST_CASE("after a change that reached only some members nothing runs until the next epoch, which has a new number") {
   auto const membership = members({{"a", "r"}, {"b", "r"}});
   Groups groups;

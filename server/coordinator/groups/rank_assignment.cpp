@@ -12,6 +12,7 @@
 #include "collectives/plan/program.hpp"
 #include "collectives/topology/order.hpp"
 #include "collectives/topology/roles.hpp"
+#include "server/coordinator/topology/compression_table.hpp"
 #include "server/coordinator/topology/selection_table.hpp"
 #include "server/planning/explain.hpp"
 
@@ -135,6 +136,7 @@ Result<RankAssignment> arrange(Standing const& as_listed, Seniority const& senio
   auto selection = selection_table(network);
   if (selection.has_error()) return selection.error();
   rank_assignment.selection = std::move(selection.value());
+  rank_assignment.compression = compression_table(network, rank_assignment.selection);
   if (seniority.ranks_as_listed) list_ranks(rank_assignment);
   if (rank_assignment.roles.size() <= ranks_with_roles)
     if (auto status = add_all_roles(network, rank_assignment); status.has_error()) return status.error();

@@ -17,6 +17,7 @@ struct RankAssignment {
   // By rank, one per algorithm; empty above ranks_with_roles, because all roles together grow with the square.
   std::vector<std::vector<api::RoleInAlgorithm>> roles;
   std::vector<api::Selection> selection;
+  std::vector<api::CompressionSelection> compression;
   std::uint64_t segment_bytes = 0;  // as the network needs them
 };
 

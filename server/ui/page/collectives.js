@@ -153,9 +153,12 @@ function factsOf(one) {
       fact(
         "Compressed",
         `${one.compression_ratio.toFixed(2)} : 1`,
-        `${formatOf(one.request.compression)}: ${one.wire_bytes.toLocaleString("en")} bytes of codes` +
+        `${one.wire_format ?? formatOf(one.request.compression)}: ${one.wire_bytes.toLocaleString("en")} bytes of codes` +
           (one.request.error_feedback ? ", with error feedback" : ""),
       ),
+    one.considered_formats &&
+      !one.wire_format &&
+      fact("Compressed", "no", "auto: no format allowed is faster than the elements"),
     digests.size > 0 &&
       one.request.op === "all_reduce" &&
       fact("Result", digests.size === 1 ? `✓ same on all ranks` : "✕ differs", [...digests].join("\n")),

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "collectives/core/assert.hpp"
+#include "worker/bench/calibration/codec_rates.hpp"
 #include "worker/bench/calibration/measurements.hpp"
 #include "worker/bench/ranks/ranks.hpp"
 #include "worker/bench/timing/bound_thread.hpp"
@@ -148,6 +149,7 @@ Result<Calibration> calibrate(Options const& options, std::vector<std::string> c
   result.constants.segment_bytes = segment_bytes;
   result.constants.gamma_s_per_byte = gamma;
   result.constants.cached_gamma_s_per_byte = measure_gamma(segment_bytes, fits_a_core);
+  result.constants.codec = measure_codecs(too_long_for_a_core);
   result.constants.host_cores = cores;
   result.constants.wake_s = measure_wake();
   Measurements measurements(gamma, *result.constants.wake_s, cores);

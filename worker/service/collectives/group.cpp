@@ -7,7 +7,9 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/op.hpp"
 #include "collectives/model/candidates.hpp"
+#include "collectives/model/compressions.hpp"
 #include "collectives/model/network.hpp"
+#include "collectives/plan/codes.hpp"
 #include "collectives/plan/positions.hpp"
 #include "worker/service/operands/run_order.hpp"
 #include "worker/service/requests/problems.hpp"
@@ -29,15 +31,20 @@ bool fits(api::Selection const& line, std::string_view op, std::optional<std::ui
 // Codes are added at one place: where the table has an algorithm that adds on the way, another one with few bytes.
 api::Selection for_codes(api::Selection const& line, std::size_t ranks) {
   auto const op = parse_op(line.op);
-  auto const algorithm = algorithms::find(line.algorithm);
-  if (!op || !reduces(*op) || !algorithm) return line;
-  plan::Spec const spec{.op = *op, .algorithm = line.algorithm, .ranks = static_cast<std::uint32_t>(ranks)};
-  if ((*algorithm)->in_worker_order != nullptr && (*algorithm)->in_worker_order(spec)) return line;
+  auto const algorithm =
+      op ? model::algorithm_of_codes(*op, line.algorithm, static_cast<std::uint32_t>(ranks)) : line.algorithm;
+  if (algorithm == line.algorithm) return line;
   api::Selection other;
   other.op = line.op;
-  other.algorithm = *op == Op::all_reduce ? "allpairs" : *op == Op::reduce ? "centralized" : "direct";
+  other.algorithm = algorithm;
   other.reason = line.algorithm + " does not add codes at one place";
   return other;
+}
+
+Problem refused(std::string pointer, std::string detail) {
+  Problem problem(ProblemCode::unsupported, detail);
+  problem.errors.push_back({std::move(pointer), std::move(detail)});
+  return problem;
 }
 
 // By position.
@@ -57,11 +64,6 @@ std::optional<http::Checked<api::Selection>> with_codes_between(api::Group const
   model::Network const network(localities, model::Constants::defaults());
   auto const level = model::coded_level(compression, network);
   if (!level) return std::nullopt;
-  auto const refused = [](std::string pointer, std::string detail) {
-    Problem problem(ProblemCode::unsupported, detail);
-    problem.errors.push_back({std::move(pointer), std::move(detail)});
-    return problem;
-  };
   auto const& coded = algorithms::grouped_allpairs;
   if (op != name(Op::all_reduce))
     return refused("/compression", std::string(op) + " has no algorithm with codes between " +
@@ -148,6 +150,37 @@ api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> co
     if (rank < assignment.members.size() && rank != assignment.rank)
       trouble.accused.push_back({assignment.members[rank].worker, api::to_hex(assignment.members[rank].incarnation)});
   return trouble;
+}
+
+http::Checked<std::optional<Compression>> decide_compression(api::Group const& group, CompressionQuestion const& call,
+                                                             std::optional<CompressionWish> const& wish) {
+  if (!wish) return std::optional<Compression>();
+  if (!wish->is_automatic()) return wish->fixed();
+  if (!can_be_compressed(call.op)) return refused("/compression", plan::has_no_codes(call.op));
+  if (reduces(call.op) && !plan::has_bound(call.reduce))
+    return refused("/compression", plan::has_no_bound(call.reduce));
+  if (call.shares_memory) return std::optional<Compression>();
+  if (!group.compression)
+    return refused("/compression", of_epoch(group) +
+                                       " has no table for 'auto': its coordinator or a member is of an earlier "
+                                       "release; name a format");
+  auto const op = name(call.op);
+  Compression const any(WireFormat::bf16, wish->between());
+  if (auto const coded = with_codes_between(group, op, "", any); coded && coded->has_error()) return coded->error();
+  auto const between = wish->between() ? std::optional(std::string(name(*wish->between()))) : std::nullopt;
+  auto const width = std::min<std::size_t>(element_bytes(call.dtype), sizeof(float));
+  for (auto const& line : *group.compression) {
+    if (line.op != op || line.element_bytes != width || line.between != between) continue;
+    if (line.max_bytes && !(call.bytes && *call.bytes <= *line.max_bytes)) continue;
+    for (auto const& each : line.formats) {
+      auto const format = parse_wire_format(each);
+      if (!format || !wish->allowed().has(*format)) continue;
+      Compression const compression(*format, wish->between());
+      if (plan::has_codes(call.dtype, compression)) return std::optional(compression);
+    }
+    break;
+  }
+  return std::optional<Compression>();
 }
 
 http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::optional<std::uint64_t> bytes,

@@ -56,6 +56,23 @@ struct Assignment {
                                                    std::optional<std::string> const& algorithm,
                                                    std::optional<Compression> const& compression = std::nullopt);
 
+// A call whose compression is to be decided. Members pass the same.
+struct CompressionQuestion {
+  Op op = Op::all_reduce;
+  ReduceOp reduce = ReduceOp::sum;
+  Dtype dtype = Dtype::f32;
+  std::optional<std::uint64_t> bytes;  // none: not every member can tell the size
+  bool shares_memory = false;          // all members: nothing is sent, and codes would gain nothing
+};
+
+// What the call sends: the compression that is asked for; of an automatic one the fastest format by the group's table
+// that is allowed and that the dtype has. Nothing: elements, as if no compression were asked for. Problem unsupported,
+// for automatic ones: an operation or reduction without codes, a group without that table, and no codes between the
+// groups.
+[[nodiscard]] http::Checked<std::optional<Compression>> decide_compression(api::Group const& group,
+                                                                           CompressionQuestion const& call,
+                                                                           std::optional<CompressionWish> const& wish);
+
 // Runs calls one after the other in the order of arrival, which must be the same on all members. A failed call breaks
 // the epoch: members no longer know how far the others are, until the coordinator makes a new epoch.
 class GroupEpoch {

@@ -21,7 +21,6 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t max_groups = 4096;
 constexpr std::chrono::seconds farewell{30};  // for telling members that the epoch is broken
-
 Problem fenced(std::string const& name, std::uint32_t epoch, std::uint32_t highest, std::string_view why) {
   Problem problem(ProblemCode::epoch_fenced, "epoch " + std::to_string(epoch) + " of group " + name + " " +
                                                  std::string(why) + ": the highest seen is " + std::to_string(highest));
@@ -329,6 +328,7 @@ awaitable<GroupRegistry::Outcome> GroupRegistry::run(EpochPtr epoch, Op op, RunO
   report.sequence = turn.sequence();
   report.rank = epoch->assignment().rank;
   report.algorithm = order.spec.algorithm;
+  if (auto const format = format_sent(order)) report.wire_format = name(*format);
   report.tensors = tensors_of(order);
   auto const bytes = bytes_of(order);
   auto ended = co_await run_portions(*epoch, std::move(order), call);

@@ -188,6 +188,8 @@ std::optional<Problem> check_call(Op op, api::LocalCall const& call) {
   if (!reduce) return reduce.error();
   auto const compression = check_compression(call.compression);
   if (!compression) return compression.error();
+  if (call.error_feedback.value_or(false) && *compression && (*compression)->is_automatic())
+    return invalid_field("/error_feedback", "is for codes of a format, and 'auto' may send elements: name the format");
   for (auto problem : {check_schedule(call.schedule), check_names(op, call), check_in_place(op, call),
                        check_local_algorithm(call), check_contributions(op, *reduce, call)})
     if (problem) return problem;
@@ -222,7 +224,9 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
     return invalid_field("/output", "is one; the results of " + part_name(call.tensor, 0) + " and so on are theirs");
   auto const width = op == Op::barrier ? 1 : element_bytes(found.tensor.dtype);
   auto const bytes = local->elements ? std::optional(*local->elements * width) : std::nullopt;
-  auto const selection = select(assignment.group, name(op), bytes, call.algorithm, *compression);
+  auto const sent = decide_compression(assignment.group, {op, *reduce, found.tensor.dtype, bytes}, *compression);
+  if (!sent) return sent.error();
+  auto const selection = select(assignment.group, name(op), bytes, call.algorithm, *sent);
   if (!selection) return selection.error();
 
   RunOrder order;
@@ -246,7 +250,7 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
       call.contributions.value_or(averages_over_parts ? std::uint64_t{found.parts} * ranks : std::uint64_t{0});
   if (op != Op::barrier) order.admitted = Admitted{found.tensor.version, found.tensor.dtype};
   order.reduce = *reduce;
-  order.compression = *compression;
+  order.compression = *sent;
   order.error_feedback = call.error_feedback.value_or(false);
   order.schedule = call.schedule;
   if (!order.schedule.segment_bytes) order.schedule.segment_bytes = assignment.segment_bytes;

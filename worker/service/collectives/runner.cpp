@@ -280,9 +280,7 @@ void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd& end)
   if (end.problem) run.kind = http::kind(end.problem->code).name;
   run.ranks = order.spec.ranks;
   run.bytes = memory.bytes();
-  if (order.compression)
-    if (auto const algorithm = algorithms::find(order.spec.algorithm))
-      run.compression = plan::format_sent(order.compression, **algorithm);
+  run.compression = format_sent(order);
   if (run.compression)
     run.wire_bytes = plan::wire_bytes_of(*run.compression, order.spec.op, order.spec.ranks, order.sizes);
   run.seconds = end.seconds;

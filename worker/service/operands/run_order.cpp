@@ -4,6 +4,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/nearest_name.hpp"
+#include "collectives/plan/codes.hpp"
 #include "http/api/membership.hpp"
 #include "worker/service/requests/problems.hpp"
 #include "worker/tensors/store.hpp"
@@ -57,11 +58,16 @@ Checked<ReduceOp> check_reduce(std::string const& reduce) {
   return invalid_field("/reduce", unknown_name("reduction", reduce, names_of(all_reduce_ops)));
 }
 
-Checked<std::optional<Compression>> check_compression(std::optional<api::Compression> const& compression) {
-  if (!compression) return std::optional<Compression>();
-  auto const known = parse_compression(compression->format, compression->between);
+Checked<std::optional<CompressionWish>> check_compression(std::optional<api::Compression> const& compression) {
+  if (!compression) return std::optional<CompressionWish>();
+  auto const known = parse_compression(compression->format, compression->between, compression->allow);
   if (!known) return invalid_field("/compression", known.error().detail);
   return std::optional(*known);
+}
+
+std::optional<WireFormat> format_sent(RunOrder const& order) {
+  auto const algorithm = algorithms::find(order.spec.algorithm);
+  return algorithm ? plan::format_sent(order.compression, **algorithm) : std::nullopt;
 }
 
 Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms) {
@@ -103,6 +109,8 @@ Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
   if (!reduce) return reduce.error();
   auto const compression = check_compression(request.compression);
   if (!compression) return compression.error();
+  if (*compression && (*compression)->is_automatic())
+    return invalid_field("/compression", "is 'auto', which the coordinator decides before it orders a run");
   auto const token = check_hex("/token", request.token);
   if (!token) return token.error();
   auto const timeout = check_timeout(request.timeout_ms);
@@ -143,7 +151,7 @@ Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
   order.any_order = !keeps_order(request.local_algorithm);
   order.contributions = request.contributions;
   order.reduce = *reduce;
-  order.compression = *compression;
+  if (*compression) order.compression = (*compression)->fixed();
   order.error_feedback = request.error_feedback.value_or(false);
   order.digests = request.digests;
   order.schedule = request.schedule;

@@ -71,7 +71,9 @@ inline constexpr std::uint64_t max_timeout_ms = 24 * 3600 * 1000;
 
 // Checks of fields that both kinds of orders have.
 [[nodiscard]] http::Checked<ReduceOp> check_reduce(std::string const& reduce);
-[[nodiscard]] http::Checked<std::optional<Compression>> check_compression(
+// Returns the format of the codes that the run sends; nothing if it sends elements.
+[[nodiscard]] std::optional<WireFormat> format_sent(RunOrder const& order);
+[[nodiscard]] http::Checked<std::optional<CompressionWish>> check_compression(
     std::optional<api::Compression> const& compression);
 [[nodiscard]] http::Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms);
 [[nodiscard]] std::optional<http::Problem> check_schedule(api::Schedule const& schedule);

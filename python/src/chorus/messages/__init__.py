@@ -10,6 +10,7 @@ from .collectives import (
     CollectiveRequest,
     Compression,
     Considered,
+    ConsideredFormat,
     FieldError,
     InstructionState,
     LowerBound,
@@ -23,6 +24,7 @@ from .collectives import (
 )
 from .groups import (
     CallReport,
+    CompressionSelection,
     Event,
     GpuLocality,
     GroupInfo,
@@ -61,7 +63,9 @@ __all__ = [
     "CollectiveRecord",
     "CollectiveRequest",
     "Compression",
+    "CompressionSelection",
     "Considered",
+    "ConsideredFormat",
     "Event",
     "FieldError",
     "GpuLocality",

@@ -12,6 +12,7 @@ class Compression:
 
     format: str
     between: str | None = None
+    allow: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +59,16 @@ class Considered:
     predicted_seconds: float
     rounds: int
     bytes_per_rank: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ConsideredFormat:
+    """Message ``ConsideredFormat`` of the REST interface."""
+
+    algorithm: str
+    predicted_seconds: float
+    format: str | None = None
+    wire_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,8 +196,10 @@ class CollectiveRecord:
     ranks: list[RankRecord]
     attempts: list[Attempt]
     local_algorithm: str | None = None
+    wire_format: str | None = None
     wire_bytes: int | None = None
     compression_ratio: float | None = None
+    considered_formats: list[ConsideredFormat] = dataclasses.field(default_factory=list)
     stalled: Stall | None = None
     traceparent: str | None = None
     error: Problem | None = None
@@ -244,6 +257,7 @@ __all__ = [
     "CollectiveRequest",
     "Compression",
     "Considered",
+    "ConsideredFormat",
     "FieldError",
     "InstructionState",
     "LowerBound",

@@ -113,6 +113,18 @@ class Selection:
 
 
 @dataclasses.dataclass(frozen=True)
+class CompressionSelection:
+    """Message ``CompressionSelection`` of the REST interface."""
+
+    op: str
+    formats: list[str]
+    between: str | None = None
+    element_bytes: int | None = None
+    max_bytes: int | None = None
+    reason: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class SlowMember:
     """Message ``SlowMember`` of the REST interface."""
 
@@ -136,6 +148,7 @@ class GroupInfo:
     by_position: list[int] = dataclasses.field(default_factory=list)
     stretch: Stretch | None = None
     selection: list[Selection] = dataclasses.field(default_factory=list)
+    compression: list[CompressionSelection] = dataclasses.field(default_factory=list)
     segment_bytes: int | None = None
     slow: list[SlowMember] = dataclasses.field(default_factory=list)
     next_sequence: int | None = None
@@ -177,6 +190,7 @@ class CallReport:
     bytes_received: int
     version: int
     tensors: int
+    wire_format: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,6 +212,7 @@ class Event:
 
 __all__ = [
     "CallReport",
+    "CompressionSelection",
     "Event",
     "GpuLocality",
     "GroupInfo",

@@ -5,7 +5,7 @@ Made by python/tools/generate.py; do not edit.
 
 import dataclasses
 
-from .collectives import Considered, LowerBound
+from .collectives import Considered, ConsideredFormat, LowerBound
 from .groups import Stretch
 
 
@@ -35,6 +35,8 @@ class PlanAnswer:
     verified: bool
     verification: str
     rounds: list[list[PlannedMove]]
+    considered_formats: list[ConsideredFormat] = dataclasses.field(default_factory=list)
+    wire_format: str | None = None
     wire_bytes: int | None = None
     compression_ratio: float | None = None
     order: list[int] = dataclasses.field(default_factory=list)

@@ -108,6 +108,7 @@ class CollectiveOptions(ctypes.Structure):
         ("compression", c_char_p),
         ("between", c_char_p),
         ("error_feedback", c_char_p),
+        ("allow", c_char_p),
     ]
 
 

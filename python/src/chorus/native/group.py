@@ -33,7 +33,9 @@ class Group(Blocks, Messages):
     algorithm       a name from docs/reference/algorithms.md, with `arity` and `algorithm_shape` where it takes one
     compression     ``"bf16"``, ``"f16"``, ``"int8"``, ``"fp8_e4m3"``: send codes of floats, which lose precision; not
                     in all collectives (docs/reference/compressed_collectives.md). ``{"format": "int8", "between":
-                    "rack"}``: only between two racks (or ``"host"``, ``"zone"``, ``"region"``)
+                    "rack"}``: only between two racks (or ``"host"``, ``"zone"``, ``"region"``). ``{"format": "auto",
+                    "allow": ["bf16", "int8"]}``: the fastest of these, or none where elements are faster; ``"auto"``
+                    allows bf16 alone
     error_feedback  a name, with `compression` of one array: what the codes lack of it is kept under the name, and added
                     to the next array of that name and size; members may differ
     timeout         seconds from when the call begins, which is when those before it have ended; 30 unless given

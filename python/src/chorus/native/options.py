@@ -13,8 +13,9 @@ from . import abi
 
 LONGEST_S = 365 * 86_400.0
 
-# A format, or a format and the level between whose groups it is sent: {"format": "int8", "between": "rack"}.
-Compression = str | Mapping[str, str]
+# A format or "auto", or these with the formats that "auto" may take, and the level between whose groups codes are sent:
+# {"format": "int8", "between": "rack"}, {"format": "auto", "allow": ["bf16", "int8"]}.
+Compression = str | Mapping[str, Any]
 
 
 def unsigned(name: str, value: Any, bits: int = 32) -> int:
@@ -66,14 +67,21 @@ def numbers(name: str, values: Sequence[int]) -> tuple[Any, int]:
     return _list(name, values, ctypes.c_uint32, 32)
 
 
-def _compression(value: Compression | None) -> tuple[bytes | None, bytes | None]:
+def _compression(value: Compression | None) -> tuple[bytes | None, bytes | None, bytes | None]:
     if not isinstance(value, Mapping):
-        return text("compression", value), None
-    unknown = sorted(set(value) - {"format", "between"})
+        return text("compression", value), None, None
+    unknown = sorted(set(value) - {"format", "between", "allow"})
     if unknown or "format" not in value:
         given = ", ".join(sorted(value)) or "nothing"
-        raise ValueError(f"compression has {given}, expected format, and between at will")
-    return text("compression", value["format"]), text("between", value.get("between"))
+        raise ValueError(f"compression has {given}, expected format, and between and allow at will")
+    allow = value.get("allow")
+    if isinstance(allow, str):
+        raise TypeError(f"allow is {allow!r}, expected a list of formats")
+    return (
+        text("compression", value["format"]),
+        text("between", value.get("between")),
+        None if allow is None else text("allow", ",".join(allow)),
+    )
 
 
 def collective(
@@ -106,7 +114,7 @@ def collective(
         made.receive_counts = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_uint64))
     if timeout is not None:
         made.timeout_ms = milliseconds("timeout", timeout)
-    made.compression, made.between = _compression(compression)
+    made.compression, made.between, made.allow = _compression(compression)
     made.error_feedback = text("error_feedback", error_feedback)
     return made
 
