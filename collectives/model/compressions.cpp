@@ -46,7 +46,7 @@ Wish wish_for(Wish wish, std::optional<Compression> const& sent) {
 
 void sort_by_cost(std::vector<Sent>& considered) {
   std::ranges::sort(considered, {}, [](Sent const& sent) {
-    return std::tuple(sent.choice.considered.front().cost.seconds, sent.compression.has_value(),
+    return std::tuple(sent.choice.model_seconds, sent.compression.has_value(),
                       sent.compression ? sent.compression->format : WireFormat::bf16);
   });
 }
@@ -55,7 +55,7 @@ std::string reason(std::span<Sent const> sorted, std::string const& why_only_ele
   auto const& first = sorted.front();
   auto text = described(first.compression) + ": " + first.choice.reason;
   for (auto const& other : sorted.subspan(1))
-    text += "; " + described(other.compression) + ": " + duration(other.choice.cost.seconds) + " by " +
+    text += "; " + described(other.compression) + ": " + duration(other.choice.model_seconds) + " by " +
             other.choice.spec.algorithm;
   if (!why_only_elements.empty()) text += "; codes are not considered: " + why_only_elements;
   return text;

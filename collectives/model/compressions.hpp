@@ -33,7 +33,8 @@ struct Sent {
   Choice choice;
 };
 
-// Orders by the cost of the best plan. Elements precede codes that are not faster.
+// Orders by the cost of the chosen plan as the model has it. What is known of runs does not count: it is of one format,
+// and would favour the one that ran first where the model is too slow. Elements precede codes that are not faster.
 void sort_by_cost(std::vector<Sent>& considered);
 // Returns the reason for the first, which compares it with the others: "codes of int8: allpairs: predicted 1.90 ms,
 // next best ...; codes of bf16: 3.10 ms by allpairs; elements: 7.20 ms by ring".

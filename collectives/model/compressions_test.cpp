@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "collectives/model/codec.hpp"
+#include "collectives/model/learned_costs.hpp"
 #include "collectives/plan/codes.hpp"
 
 using namespace chorus;
@@ -122,9 +123,8 @@ TEST_CASE("the reason compares what was considered, the fastest first, and says 
   auto const choice = [](char const* algorithm, double seconds) {
     Choice made;
     made.spec.algorithm = algorithm;
-    made.cost.seconds = seconds;
+    made.cost.seconds = made.model_seconds = seconds;
     made.reason = "predicted by " + std::string(algorithm);
-    made.considered = {{made.spec, made.cost}};
     return made;
   };
   std::vector<Sent> considered{{std::nullopt, choice("ring", 2e-3)},
@@ -135,6 +135,23 @@ TEST_CASE("the reason compares what was considered, the fastest first, and says 
         "codes of int8: predicted by allpairs; elements: 2.00 ms by ring; codes of bf16: 2.00 ms by allpairs");
   CHECK(reason(std::span(considered).subspan(1, 1), "all ranks are on one host") ==
         "elements: predicted by ring; codes are not considered: all ranks are on one host");
+}
+
+TEST_CASE("the format that ran first is not favoured, though its runs took less time than the model has") {
+  Constants const slow = with_links(1e7);
+  auto const wide = decided(bf16_or_int8, 1 << 20, slow);
+  REQUIRE(wide.compression == Compression(WireFormat::int8));
+  auto const localities = racks(2);
+  auto const bf16 = wish_for({}, WireFormat::bf16);
+  auto ran = select(bf16, localities, 1 << 20, 2, slow).value();
+  LearnedCosts learned;
+  LearnedCosts::Place const place{"g", 1, Op::all_reduce, 2 << 20, Compression(WireFormat::bf16)};
+  for (int run = 0; run < 3; ++run) learned.finished(place, ran.spec, ran.cost.seconds, ran.cost.seconds / 100);
+  ran = learned.corrected(place, ran, true);
+  REQUIRE(ran.cost.seconds < wide.choice.cost.seconds);
+  std::vector<Sent> considered{{Compression(WireFormat::bf16), ran}, wide};
+  sort_by_cost(considered);
+  CHECK(considered.front().compression == Compression(WireFormat::int8));
 }
 
 TEST_CASE("members' calls take the table's algorithm for codes if it adds in one place, otherwise one that does") {

@@ -56,7 +56,7 @@ class Selection {
       auto const asked = algorithms::find(wish_.algorithm);
       return asked.has_value() ? candidates_.refusal(*asked.value()) : candidates_.refusal();
     }
-    Choice choice{chosen->spec, chosen->cost, reason(chosen), {}};
+    Choice choice{chosen->spec, chosen->cost, reason(chosen), {}, chosen->cost.seconds};
     choice.considered.assign(considered_.begin(), considered_.end());
     return choice;
   }

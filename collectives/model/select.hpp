@@ -31,6 +31,7 @@ struct Choice {
   Cost cost;
   std::string reason;                 // a sentence with numbers that names the runner-up; see below
   std::vector<Candidate> considered;  // cheapest first
+  double model_seconds = 0;           // of the chosen plan, not corrected by runs (learned_costs.hpp)
 };
 
 // For ranks of one host with a core each: the model cannot tell plans within this fraction of the cheapest apart, so

@@ -141,7 +141,7 @@ Decision decide(std::optional<CompressionWish> const& wish, model::Alternatives 
   auto const shown = [&](model::Sent const& one) {
     auto const& [sent, choice] = one;
     auto const format = sent ? std::optional(std::string(name(sent->format))) : std::nullopt;
-    return api::ConsideredFormat{format, choice.spec.algorithm, choice.cost.seconds,
+    return api::ConsideredFormat{format, choice.spec.algorithm, choice.model_seconds,
                                  vector.wire_bytes(sent, choice.spec)};
   };
   Decision decision{considered.front().compression, considered.front().choice, {}, {}, {}};
