@@ -206,6 +206,7 @@ class DataPlane::Impl final : public Surroundings {
   template <typename Work>
   void submit(Work work) {
     asio::post(context_, std::move(work));
+    rounds_.ask();
     baton_.nudge();
   }
 
@@ -283,7 +284,6 @@ class DataPlane::Impl final : public Surroundings {
 
   template <typename Enough>
   void poll_for_a_while(Enough const& is_enough, std::chrono::microseconds spin) {
-    // Read the clock only if nothing moves at once.
     std::optional<TimePoint> until;
     auto spins = spin;
     while (!is_enough()) {

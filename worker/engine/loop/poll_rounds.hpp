@@ -2,9 +2,12 @@
 // clock.
 #pragma once
 
+#include <atomic>
+
 namespace chorus::engine {
 
-// One thread at a time. Rounds are counted across calls: a short call asks the system only for what it waits for.
+// One thread at a time, except where noted. Rounds are counted across calls: a short call asks the system only for what
+// it waits for.
 class PollRounds {
  public:
   // Rounds for each that looks further: if none of the last `lately` has found anything there, or one has, or if they
@@ -20,8 +23,12 @@ class PollRounds {
     auto const is_lately = round_ - moved_ < lately;
     auto const every = is_lately ? per_look_lately : looks_at == LooksAt::few_sockets ? per_look : per_look_in_memory;
     looks_further_ = looks_at == LooksAt::nothing || round_ % every == 0;
+    if (is_asked_.load(std::memory_order_relaxed) && is_asked_.exchange(false, std::memory_order_acquire))
+      looks_further_ = true;
     reads_clock_ = looks_further_ || looks_at != LooksAt::memory || round_ % per_clock == 0;
   }
+  // Any thread: there is something for the look further, which the next round makes.
+  void ask() { is_asked_.store(true, std::memory_order_release); }
   [[nodiscard]] unsigned number() const { return round_; }
   [[nodiscard]] bool looks_further() const { return looks_further_; }
   [[nodiscard]] bool reads_clock() const { return reads_clock_; }
@@ -32,6 +39,7 @@ class PollRounds {
   unsigned round_ = 0;
   unsigned moved_ = 0;  // round
   bool looks_further_ = false, reads_clock_ = false;
+  std::atomic<bool> is_asked_{false};
 };
 
 }  // namespace chorus::engine

@@ -51,3 +51,16 @@ TEST_CASE("where something was found lately, rounds look further more often") {
   rounds.further_moved();
   CHECK(count(rounds, LooksAt::memory, 32 * PollRounds::per_look_lately).looks == 32);
 }
+
+TEST_CASE("a round that another thread has asked for looks further, once") {
+  PollRounds rounds;
+  count(rounds, LooksAt::memory, PollRounds::lately);
+  rounds.begin(LooksAt::memory);
+  REQUIRE_FALSE(rounds.looks_further());
+  rounds.ask();
+  rounds.begin(LooksAt::memory);
+  CHECK(rounds.looks_further());
+  CHECK(rounds.reads_clock());
+  rounds.begin(LooksAt::memory);
+  CHECK_FALSE(rounds.looks_further());
+}
