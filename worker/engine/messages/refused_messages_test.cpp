@@ -65,8 +65,12 @@ TEST_CASE("a small message of a worker that is not the rank it claims, or that w
   }
 }
 
-TEST_CASE("a refuse of small messages counts only with the token of their epoch") {
-  for (bool const is_right : {false, true}) {
+TEST_CASE("a refuse of small messages counts only with the token of their epoch, also in place of a run") {
+  struct Refuse {
+    std::uint64_t run, token;
+  };
+  for (auto const& [run, of_token] : {Refuse{token, token + 1}, Refuse{token + 1, token}, Refuse{token, token}}) {
+    bool const is_right = run == of_token;
     MessageMembers members(options_of(2));
     members.fleet.impersonated = 1;
     Puppet peer;
@@ -81,11 +85,12 @@ TEST_CASE("a refuse of small messages counts only with the token of their epoch"
     CHECK(frame->header.message == 5);
     CHECK(frame->header.offset == 1);
     links::FailureNotice notice;
-    notice.token = is_right ? token : token + 1;
+    notice.token = of_token;
     notice.text = "no use for it";
     links::FailureNoticeBytes bytes;
     auto refuse = frame->header;
     refuse.type = FrameType::refuse;
+    refuse.run = run;
     refuse.message = 0;
     refuse.offset = 0;
     refuse.length = links::encode(notice, bytes);

@@ -304,6 +304,7 @@ TEST_CASE("a receive ends with the engine, whether or not its watch has begun, a
     if (has_watch) members.fleet.let_move();
     CHECK(members.fleet.engine(1).is_busy());
     members.fleet.engine(1).stop();
+    REQUIRE(receive->has_value());
     auto const later = members.receive(1, 0, 5, got);
     for (auto const& each : {receive, later}) {
       REQUIRE(each->has_value());
