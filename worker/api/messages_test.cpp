@@ -113,6 +113,40 @@ TEST_CASE("several threads of a member send and receive at the same time, by tag
   });
 }
 
+TEST_CASE("two threads of each member send small and large messages, and each thread's receives get them in order") {
+  for (auto const memory : {Memory::shared, Memory::own}) {
+    EmbeddedGroup embedded(2, memory);
+    embedded.everywhere([](JoinedGroup& group, std::size_t rank) {
+      constexpr std::int32_t count = 300;
+      auto const other = static_cast<std::uint32_t>(1 - rank);
+      std::atomic<int> right{0};
+      auto const size = [](std::int32_t i) {
+        return i % 10 == 0 ? std::size_t{100000} : 1 + static_cast<std::size_t>(i);
+      };
+      std::vector<std::thread> threads;
+      for (std::uint32_t tag = 0; tag < 2; ++tag) {
+        threads.emplace_back([&, tag] {
+          for (std::int32_t i = 0; i < count; ++i)
+            if (group.send(counting(i, size(i)), other, {.tag = tag}).has_error()) return;
+        });
+        threads.emplace_back([&, tag] {
+          Numbers got(100000);
+          for (std::int32_t i = 0; i < count; ++i) {
+            auto const received = group.recv(got, i % 2 == 0 ? other : any_source, {.tag = tag});
+            bool const is_right = received.has_value() && received->source == other &&
+                                  received->bytes == size(i) * sizeof(std::int32_t) &&
+                                  std::equal(got.begin(), got.begin() + static_cast<std::ptrdiff_t>(size(i)),
+                                             counting(i, size(i)).begin());
+            right += is_right ? 1 : 0;
+          }
+        });
+      }
+      for (auto& thread : threads) thread.join();
+      MUST(right == 2 * count);
+    });
+  }
+}
+
 TEST_CASE("what cannot be is refused, and nothing else is disturbed") {
   EmbeddedGroup embedded(2);
   auto group = embedded.join(0);

@@ -18,20 +18,16 @@
 #include "worker/engine/loop/adaptive_yield.hpp"
 #include "worker/engine/loop/link_handshakes.hpp"
 #include "worker/engine/loop/loop_baton.hpp"
+#include "worker/engine/loop/poll_rounds.hpp"
 #include "worker/engine/loop/shm_links.hpp"
 #include "worker/engine/loop/tcp_links.hpp"
 #include "worker/engine/run/run_kind.hpp"
 #include "worker/links/handshake.hpp"
 
 namespace chorus::engine {
-
-namespace asio = boost::asio;
-
 namespace {
 
-// Rounds in which a polling thread looks only at memory and a few sockets, for each round in which it asks the system
-// for everything else; and the same after the system had something within the last `lately` rounds.
-constexpr unsigned rounds_alone = 64, rounds_alone_lately = 16, lately = 4096;
+namespace asio = boost::asio;
 
 // While GPUs are at work: the minimum time of polling, and the interval of polling them when nothing else moves. Work
 // takes a GPU up to a millisecond where other processes use it too.
@@ -86,13 +82,14 @@ class DataPlane::Impl final : public Surroundings {
                     std::span<MessageResult> results) noexcept {
     // What was handed over before begins before.
     if (group->handed_over != 0 || !baton_.borrow()) return begin_messages_and_wait(group, requests, results);
-    auto const began = now();
     auto left = requests.size();
     for (std::size_t i = 0; i < requests.size(); ++i)
-      engine_.begin_message(group, requests[i], [&results, &left, i](MessageResult ended) {
-        results[i] = std::move(ended);
+      engine_.begin_message(group, requests[i], [&left, result = &results[i]](MessageResult ended) {
+        *result = std::move(ended);
         --left;
       });
+    if (left == 0) return baton_.give_back(engine_.is_busy(), {});
+    auto const began = now();
     while (left != 0) serve([&left] { return left == 0; }, options_.call_spin);
     baton_.give_back(engine_.is_busy(), now() - began);
   }
@@ -154,6 +151,10 @@ class DataPlane::Impl final : public Surroundings {
     asio::post(context_, [this] { engine_.settle(); });
   }
 
+  void watch_soon() override {
+    if (options_.loop != nullptr) asio::post(context_, [this] { engine_.watch_receives(true); });
+  }
+
   void deadline_changed() override {
     auto const next = engine_.next_deadline();
     if (!awaits_deadline_ || next < timer_.expiry()) wait_for_deadline(next);
@@ -205,11 +206,11 @@ class DataPlane::Impl final : public Surroundings {
   template <typename Work>
   void submit(Work work) {
     asio::post(context_, std::move(work));
+    rounds_.ask();
     baton_.nudge();
   }
 
-  // Shared, because the caller may return and be destroyed while the thread that ends the run still holds the
-  // semaphore.
+  // Shared: the caller may return while the thread that ends the run still holds the semaphore.
   RunResult start_and_wait(std::shared_ptr<RunKind> const& kind, RunCall const& call,
                            Interruption const* interruption) {
     struct Call {
@@ -267,6 +268,7 @@ class DataPlane::Impl final : public Surroundings {
   void serve(Enough const& is_enough, std::chrono::microseconds spin) {
     poll_for_a_while(is_enough, spin);
     if (is_enough()) return;
+    if (engine_.has_unwatched_receives()) engine_.watch_receives(true);
     tcp_.sweep();
     if (shm_.fall_asleep()) context_.run_one();
     shm_.wake_up();
@@ -280,22 +282,21 @@ class DataPlane::Impl final : public Surroundings {
     return ran != 0;
   }
 
-  // Rounds are counted across calls: a short call asks the system only for what it waits for.
   template <typename Enough>
   void poll_for_a_while(Enough const& is_enough, std::chrono::microseconds spin) {
-    // Read the clock only if nothing moves at once.
     std::optional<TimePoint> until;
     auto spins = spin;
     while (!is_enough()) {
-      auto const round = round_++;
-      auto const alone = round - loop_moved_ < lately ? rounds_alone_lately : rounds_alone;
-      bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round % alone == 0;
+      rounds_.begin(tcp_.are_few() ? PollRounds::LooksAt::few_sockets
+                    : shm_.empty() ? PollRounds::LooksAt::nothing
+                                   : PollRounds::LooksAt::memory);
       bool moved = shm_.poll();
-      if (tcp_.are_few()) moved = tcp_.poll(round) || moved;
-      if (looks_further && run_some()) {
-        loop_moved_ = round;
+      if (tcp_.are_few()) moved = tcp_.poll(rounds_.number()) || moved;
+      if (rounds_.looks_further() && run_some()) {
+        rounds_.further_moved();
         moved = true;
       }
+      if (rounds_.looks_further() && engine_.has_unwatched_receives()) engine_.watch_receives(false);
       bool const awaits_devices = engine_.awaits_devices();
       if (awaits_devices) moved = engine_.poll_devices() || moved;
       if (moved) {
@@ -303,10 +304,11 @@ class DataPlane::Impl final : public Surroundings {
         spins = awaits_devices ? std::max(spin, device_spin) : spin;
         continue;
       }
+      if (until && !rounds_.reads_clock()) continue;
       auto const looked = now();
       if (!until) until = looked + spins;
       if (looked >= *until) return;
-      if (looks_further || shm_.empty()) adaptive_yield_.give_way(looked);
+      if (rounds_.looks_further() || shm_.empty()) adaptive_yield_.give_way(looked);
     }
   }
 
@@ -349,8 +351,7 @@ class DataPlane::Impl final : public Surroundings {
   LinkHandshakes handshakes_;
   Engine engine_;
   // Used by the holder of the baton while it polls:
-  unsigned round_ = 0;
-  unsigned loop_moved_ = 0;  // round
+  PollRounds rounds_;
   AdaptiveYield adaptive_yield_;
   std::thread thread_;
 };

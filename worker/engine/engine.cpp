@@ -245,6 +245,10 @@ void Engine::fail_for(Error const& why, std::uint64_t id, plan::Rank rank, std::
 }
 
 void Engine::fail_awaiting(Identity const& peer, Error const& why) {
+  {
+    Hold const hold(*this);
+    messages_.watch_receives(true);
+  }
   unfold_any_exchange();
   std::vector<std::uint64_t> ids;
   for (auto const& [id, run] : runs_) ids.push_back(id);
@@ -363,6 +367,7 @@ void Engine::reap() {
 void Engine::stop() {
   {
     Hold const hold(*this);
+    messages_.watch_receives(true);
     shut_down_ = true;
     fail_all({EngineErrc::aborted, options_.worker + " stops", {}, {}});
   }

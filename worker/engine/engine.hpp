@@ -38,6 +38,9 @@ class Engine final : public ConnectionOwner, private MessageRuns {
   void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
   void begin_message(std::shared_ptr<MessageGroup> const& group, MessageRequest const& request, MessageDone done);
   void close_messages(MessageGroup& group, Failure const& why);
+  // See Messages.
+  void watch_receives(bool all);
+  [[nodiscard]] bool has_unwatched_receives() const { return messages_.has_unwatched(); }
   // `back`: second link on the same connection, for messages to the peer; null if there is none.
   void adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends = false,
              std::shared_ptr<links::Link> back = nullptr);
@@ -70,8 +73,10 @@ class Engine final : public ConnectionOwner, private MessageRuns {
   // Progress of all runs that are under way, or of the given one.
   [[nodiscard]] std::vector<RunProgress> progress(std::optional<std::uint64_t> run);
 
-  // True while a run is under way or at rest.
-  [[nodiscard]] bool is_busy() const { return !runs_.empty() || exchange_.run != nullptr || !unrested_.empty(); }
+  // True while a run is under way or at rest, or a receive waits.
+  [[nodiscard]] bool is_busy() const {
+    return !runs_.empty() || exchange_.run != nullptr || !unrested_.empty() || messages_.has_unwatched();
+  }
   [[nodiscard]] std::size_t links() const { return connections_.size(); }
 
  private:
@@ -115,6 +120,7 @@ class Engine final : public ConnectionOwner, private MessageRuns {
 
   void message_arrived(Identity const& from, links::Open const& open, std::uint32_t epoch,
                        links::Envelope const& envelope, std::uint64_t run) override;
+  [[nodiscard]] bool message_frame_arrived(Identity const& from, links::MessageFrame const& message) override;
   void message_failed(std::uint64_t token, std::uint32_t epoch, Failure const& why) override;
 
   // The interface of messages (MessageRuns).
@@ -125,6 +131,9 @@ class Engine final : public ConnectionOwner, private MessageRuns {
   void fail_message(std::uint64_t run, Failure const& why) override { fail_run(run, why); }
   void refuse_message(std::uint64_t run, Failure const& why) override;
   void find_early_messages(std::uint64_t token, std::uint32_t epoch) override;
+  [[nodiscard]] bool send_small_message(Peer const& peer, links::MessageFrame const& message) override;
+  void refuse_small_messages(Identity const& peer, GroupMembership const& membership, Failure const& why) override;
+  void watch_soon() override;
 
   // Asks the ranks that the run waits for, and ends the run if one of them has been silent for too long.
   void inquire(Run& run, TimePoint now);

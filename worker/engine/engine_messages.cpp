@@ -29,6 +29,39 @@ void Engine::message_arrived(Identity const& from, links::Open const& open, std:
   messages_.arrived(from, open, epoch, envelope, run);
 }
 
+bool Engine::message_frame_arrived(Identity const& from, links::MessageFrame const& message) {
+  Hold const hold(*this);
+  return messages_.arrived(from, message);
+}
+
+void Engine::watch_receives(bool all) {
+  {
+    Hold const hold(*this);
+    messages_.watch_receives(all);
+  }
+  settle();
+}
+
+// A receive that begins after the end is told so by the run that cannot begin.
+void Engine::watch_soon() {
+  if (shut_down_)
+    messages_.watch_receives(true);
+  else
+    surroundings_.watch_soon();
+}
+
+bool Engine::send_small_message(Peer const& peer, links::MessageFrame const& message) {
+  if (memory_is_unsound() || connections_.is_fenced({peer.worker, peer.incarnation})) return false;
+  auto* const send_connection = connections_.find_for_small(peer);
+  return send_connection != nullptr && send_connection->send(message);
+}
+
+void Engine::refuse_small_messages(Identity const& peer, GroupMembership const& membership, Failure const& why) {
+  for (auto& receive_connection : connections_.receives())
+    if (receive_connection->peer() == peer && !receive_connection->is_closed())
+      return receive_connection->refuse_small_messages(membership.token, membership.epoch, why);
+}
+
 void Engine::message_failed(std::uint64_t token, std::uint32_t epoch, Failure const& why) {
   Hold const hold(*this);
   messages_.failed(token, epoch, why);
@@ -43,8 +76,10 @@ void Engine::refuse_message(std::uint64_t run, Failure const& why) {
 }
 
 void Engine::find_early_messages(std::uint64_t token, std::uint32_t epoch) {
-  for (auto& receive_connection : connections_.receives())
+  for (auto& receive_connection : connections_.receives()) {
     for (auto const run : receive_connection->early_messages(token, epoch)) receive_connection->report_message(run);
+    receive_connection->report_small_messages(token, epoch);
+  }
 }
 
 }  // namespace chorus::engine

@@ -49,6 +49,8 @@ bool length_fits(FrameHeader const& header) {
     case FrameType::returned:
     case FrameType::wrote:
       return length == 0;
+    case FrameType::message:
+      return length >= sizeof(MessageHead) && length <= sizeof(MessageHead) + message_content_max;
   }
   return false;
 }
@@ -83,13 +85,15 @@ std::string_view name(FrameType type) {
       return "room";
     case FrameType::wrote:
       return "wrote";
+    case FrameType::message:
+      return "message";
   }
   return "unknown";
 }
 
 Status check(FrameHeader const& header) {
   if (header.magic != frame_magic) return bad("magic " + std::to_string(header.magic) + " instead of 19523");
-  if (header.type < FrameType::open || header.type > FrameType::wrote)
+  if (header.type < FrameType::open || header.type > FrameType::message)
     return bad("frame type " + std::to_string(static_cast<unsigned>(header.type)));
   if (header.flags != 0 &&
       !(header.type == FrameType::open && (header.flags == lends_flag || header.flags == message_flag)))
@@ -97,7 +101,8 @@ Status check(FrameHeader const& header) {
   if (!length_fits(header)) return bad_length(header);
   bool const names_bytes = header.type == FrameType::data || header.type == FrameType::grant ||
                            header.type == FrameType::lies || header.type == FrameType::read ||
-                           header.type == FrameType::room || header.type == FrameType::wrote;
+                           header.type == FrameType::room || header.type == FrameType::wrote ||
+                           header.type == FrameType::message;
   if (!names_bytes && (header.message != 0 || header.offset != 0))
     return bad(std::string(name(header.type)) + " frame that names a message or an offset");
   return ok();

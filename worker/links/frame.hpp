@@ -34,6 +34,7 @@ enum class FrameType : std::uint8_t {
   returned,  // receiver -> sender: no access to lent memory for this run any more
   room,      // receiver -> sender: the place where the sender's GPU writes `message` from `offset` on; payload Place
   wrote,     // sender -> receiver: `message` was written there up to byte `offset`
+  message,  // sender -> receiver: a whole small message between two members of a group; payload MessageHead and content
 };
 
 // An open's payload ends with a Lend (lending.hpp).
@@ -55,13 +56,13 @@ struct FrameHeader {
   std::uint16_t magic = frame_magic;
   FrameType type = FrameType::data;
   std::uint8_t flags = 0;   // back_flag; lends_flag or message_flag in an open; otherwise zero
-  std::uint32_t epoch = 0;  // of the run
-  std::uint64_t run = 0;
-  // In grant, data, lies, read, room and wrote: number of the run's message in this link's direction, from 0. Otherwise
-  // 0.
+  std::uint32_t epoch = 0;  // of the run, or of the group
+  std::uint64_t run = 0;    // in a message, and in the refuse that answers it: the token of the group's epoch
+  // In grant, data, lies, read, room and wrote: number of the run's message in this link's direction, from 0. In a
+  // message: the tag. Otherwise 0.
   std::uint32_t message = 0;
   std::uint32_t length = 0;  // bytes of payload that follow
-  std::uint64_t offset = 0;  // in the same frames: bytes; otherwise 0
+  std::uint64_t offset = 0;  // in the same frames: bytes; in a message: Envelope::sequence; otherwise 0
 
   friend bool operator==(FrameHeader const&, FrameHeader const&) = default;
 };
@@ -122,6 +123,20 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == 24 && offsetof(Envelope, bytes) == 8 && offsetof(Envelope, tag) == 16);
 static_assert(std::has_unique_object_representations_v<Envelope> && sizeof(Envelope) <= sizeof(Lend));
+
+// The beginning of the payload of a message frame. Its other fields are in the header, so that a message of eight bytes
+// and its record in shared memory are one cache line.
+struct MessageHead {
+  std::uint32_t sender_rank = 0;
+  std::uint32_t receiver_rank = 0;
+
+  friend bool operator==(MessageHead const&, MessageHead const&) = default;
+};
+static_assert(sizeof(MessageHead) == 8 && offsetof(MessageHead, receiver_rank) == 4);
+static_assert(std::has_unique_object_representations_v<MessageHead>);
+
+// The largest content of a message frame. Larger messages are runs.
+inline constexpr std::size_t message_content_max = 2040;
 
 // The reason why a run ends: code of the payload of abort and refuse.
 enum class FailureNoticeCode : std::uint16_t {

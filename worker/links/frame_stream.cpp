@@ -174,6 +174,21 @@ std::size_t FrameWriter::lay(CoalescedFrame const& coalesced_frame,
   return static_cast<std::size_t>(at - to.data());
 }
 
+std::size_t FrameWriter::lay(MessageFrame const& message, std::span<std::byte, message_frame_size_max> to) const {
+  auto const payload = to.subspan(head_bytes(framing_), message.header.length);
+  std::memcpy(payload.data(), &message.head, sizeof message.head);
+  std::copy(message.content.begin(), message.content.end(), payload.begin() + sizeof message.head);
+  auto const begin = head(message.header, payload);
+  std::memcpy(to.data(), &begin, head_bytes(framing_));
+  return head_bytes(framing_) + payload.size();
+}
+
+void FrameWriter::hold(std::span<std::byte const> rest) {
+  CHORUS_ASSERT(empty(), "a message frame goes alone");
+  rest_.assign(rest.begin(), rest.end());
+  written_of_rest_ = 0;
+}
+
 void FrameWriter::hold(CoalescedFrame const& coalesced_frame, std::size_t written) {
   CHORUS_ASSERT(empty(), "a coalesced frame goes alone");
   slot(0) = {head(coalesced_frame.open, coalesced_frame.opening), coalesced_frame.opening};

@@ -68,6 +68,10 @@ class FrameWriter {
   // Writes both frames of a coalesced frame one after the other. Returns the number of bytes.
   [[nodiscard]] std::size_t lay(CoalescedFrame const& coalesced_frame,
                                 std::span<std::byte, coalesced_frame_size_max> to) const;
+  // Writes a message frame, and returns the number of bytes.
+  [[nodiscard]] std::size_t lay(MessageFrame const& message, std::span<std::byte, message_frame_size_max> to) const;
+  // Holds a copy of the rest of a frame, for which no frame_sent() follows. Only while the writer is empty.
+  void hold(std::span<std::byte const> rest);
   // Holds the rest of a coalesced frame of which `written` bytes were written. Only while the writer is empty.
   void hold(CoalescedFrame const& coalesced_frame, std::size_t written);
 
@@ -98,7 +102,7 @@ class FrameWriter {
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   std::size_t written_of_first_ = 0;  // bytes, header included
-  // Written before the first slot: the rest of a released frame, for which frame_sent() is not called.
+  // Written before the first slot: the rest of a frame for which frame_sent() is not called.
   std::vector<std::byte> rest_;
   std::size_t written_of_rest_ = 0;
   std::array<std::span<std::byte const>, gathered_max> gathered_;

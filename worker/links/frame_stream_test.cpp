@@ -328,6 +328,32 @@ TEST_CASE("a coalesced frame has the bytes of its two frames, and an unwritten r
   }
 }
 
+TEST_CASE(
+    "a small message has the bytes of a frame, and an unwritten rest is written before all others and not reported") {
+  auto const frame = frame_of(1, 60, FrameType::message), next = frame_of(2, 30);
+  for (auto const framing : {Framing::plain, Framing::checksummed}) {
+    auto const expected = bytes_of({frame}, framing);
+    MessageFrame message{frame.header, {}, std::span(frame.payload).subspan(sizeof(MessageHead))};
+    std::memcpy(&message.head, frame.payload.data(), sizeof message.head);
+    for (std::size_t written = 1; written < expected.size(); ++written) {
+      FrameWriter writer(framing);
+      std::array<std::byte, message_frame_size_max> space;
+      REQUIRE(writer.lay(message, space) == expected.size());
+      REQUIRE(std::equal(expected.begin(), expected.end(), space.begin()));
+      writer.hold(std::span<std::byte const>(space).first(expected.size()).subspan(written));
+      CHECK_FALSE(writer.empty());
+      Recorder recorder;
+      recorder.to_send = {next};
+      auto all = std::vector(expected.begin() + static_cast<std::ptrdiff_t>(written), expected.end());
+      auto const behind = bytes_of({next}, framing);
+      all.insert(all.end(), behind.begin(), behind.end());
+      REQUIRE(write(writer, recorder, 7) == all);
+      REQUIRE(recorder.sent_of.size() == 1);
+      REQUIRE(recorder.sent_of[0].header == next.header);
+    }
+  }
+}
+
 TEST_CASE("when the run of a coalesced frame is released only the frame that was begun is written") {
   auto const open = frame_of(1, 60, FrameType::open), data = frame_of(1, 12);
   auto const expected = bytes_of({open, data});

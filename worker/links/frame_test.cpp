@@ -101,6 +101,18 @@ TEST_CASE("an open of a message has the envelope after its text") {
   CHECK(decode_open(std::span(bytes).first(size), message_flag).has_error());
 }
 
+TEST_CASE("a small message lies on the wire as docs/reference/wire_messages.md shows it") {
+  auto header = header_of(FrameType::message, 12);
+  header.epoch = 3;
+  header.run = 0x0123456789abcdef;
+  header.message = 17;
+  header.offset = 8;
+  MessageHead const head{0, 1};
+  CHECK(hex(header) ==
+        "43 4c 0e 00 03 00 00 00 ef cd ab 89 67 45 23 01 11 00 00 00 0c 00 00 00 08 00 00 00 00 00 00 00");
+  CHECK(hex(std::as_bytes(std::span(&head, 1))) == "00 00 00 00 01 00 00 00");
+}
+
 TEST_CASE("a failure notice carries code, culprits and text, within its limits") {
   FailureNotice const failure_notice{7, FailureNoticeCode::peer_lost, {2, 5}, "lost rank 2"};
   FailureNoticeBytes bytes;
@@ -179,6 +191,16 @@ TEST_CASE("a header is checked by itself") {
   CHECK(check(header).has_error());
   header.flags = 128;
   CHECK(check(header).error().detail == "flags 128 in a data");
+  header = header_of(FrameType::message, 8);
+  header.message = 17;
+  header.offset = 7;
+  CHECK(check(header).has_value());
+  header.length = 8 + message_content_max;
+  CHECK(check(header).has_value());
+  ++header.length;
+  CHECK(check(header).has_error());
+  header.length = 7;
+  CHECK(check(header).has_error());
   header = {};
   header.magic = 0x4343;
   CHECK(check(header).error().code == LinkErrc::bad_frame);

@@ -33,6 +33,14 @@ inline constexpr std::size_t coalesced_frame_bytes_max = 8192;
 inline constexpr std::size_t coalesced_frame_size_max =
     2 * sizeof(FrameHead) + open_bytes_max + coalesced_frame_bytes_max;
 
+// A small message. The header's length is that of head and content.
+struct MessageFrame {
+  FrameHeader header;
+  MessageHead head;
+  std::span<std::byte const> content;  // at most message_content_max bytes
+};
+inline constexpr std::size_t message_frame_size_max = sizeof(FrameHead) + sizeof(MessageHead) + message_content_max;
+
 // How much of a coalesced frame the link has written.
 enum class Taken : std::uint8_t {
   nothing,
@@ -101,6 +109,10 @@ class Link {
   // Writes both frames at once, before the handler's frames. Taken::nothing if the peer is slow, or if the link does
   // not send coalesced frames.
   [[nodiscard]] virtual Taken send_coalesced_frame(CoalescedFrame const&) { return Taken::nothing; }
+
+  // Writes the message at once, or copies what the peer does not take yet; no frame_sent() follows. False, and nothing
+  // is written, if frames wait in front of it, or if the link does not send such frames.
+  [[nodiscard]] virtual bool send_message(MessageFrame const&) { return false; }
 
   // Stops using the memory of this run's frames (is_of_channel): frames that are not begun are dropped, and the rest of
   // a partly written one is copied. frame_sent() is called for none of them.

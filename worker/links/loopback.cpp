@@ -47,8 +47,7 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
   void start(LinkHandler& handler) override { handler_ = &handler; }
   void flush() override { wants_to_write_ = true; }
   Taken send_coalesced_frame(CoalescedFrame const& coalesced_frame) override {
-    bool const is_free = handler_ != nullptr && !closed_ && !stopped_ && writer_.empty();
-    if (!is_free || out_->ended || out_->free() == 0) return Taken::nothing;
+    if (!is_free()) return Taken::nothing;
     std::array<std::byte, coalesced_frame_size_max> together;
     auto const size = writer_.lay(coalesced_frame, together);
     auto const sent = network_.some_of(std::min(size, out_->free()));
@@ -57,6 +56,17 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
     writer_.hold(coalesced_frame, sent);
     wants_to_write_ = true;
     return Taken::in_part;
+  }
+  bool send_message(MessageFrame const& message) override {
+    if (!is_free()) return false;
+    std::array<std::byte, message_frame_size_max> together;
+    auto const size = writer_.lay(message, together);
+    auto const sent = network_.some_of(std::min(size, out_->free()));
+    out_->put(std::span(together).first(sent));
+    if (sent == size) return true;
+    writer_.hold(std::span(together).first(size).subspan(sent));
+    wants_to_write_ = true;
+    return true;
   }
   void release(std::uint64_t run) override { writer_.release(run); }
   void close() override {
@@ -71,6 +81,9 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
 
   [[nodiscard]] bool is_closed() const { return closed_; }
 
+  [[nodiscard]] bool is_free() const {
+    return handler_ != nullptr && !closed_ && !stopped_ && writer_.empty() && !out_->ended && out_->free() != 0;
+  }
   bool cut() {
     in_->ended = out_->ended = true;
     if (network_.below(2) == 0) in_->held = 0;

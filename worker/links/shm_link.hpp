@@ -37,6 +37,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
 
   void start(LinkHandler& handler) override;
   void flush() override;
+  [[nodiscard]] bool send_message(MessageFrame const& message) override;
   void release(std::uint64_t run) override;
   void close() override;
   [[nodiscard]] std::string_view kind() const override { return "shm"; }

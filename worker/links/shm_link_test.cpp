@@ -193,6 +193,44 @@ TEST_CASE("an end that sleeps is woken for an open and its message together") {
   CHECK(pair.b.arrived == both);
 }
 
+TEST_CASE("a small message is in the ring when the call returns, wakes a sleeping end, and is not reported as sent") {
+  ShmPair pair;
+  pair.acceptor_->announce_sleep();
+  CHECK_FALSE(pair.acceptor_->poll());
+  auto content = bytes_of(100, 1);
+  auto const expected = content;
+  MessageFrame const message{header_of(1, sizeof(MessageHead) + 100, FrameType::message), {4, 5}, content};
+  REQUIRE(pair.dialer->send_message(message));
+  std::fill(content.begin(), content.end(), std::byte{0});
+  CHECK(pair.io.run_one() == 1);
+  REQUIRE(pair.b.arrived.size() == sizeof(MessageHead) + 100);
+  MessageHead head;
+  std::memcpy(&head, pair.b.arrived.data(), sizeof head);
+  CHECK(head == MessageHead{4, 5});
+  CHECK(std::equal(expected.begin(), expected.end(), pair.b.arrived.begin() + sizeof head));
+  CHECK(pair.a.sent.empty());
+  pair.acceptor_->close();
+  CHECK_FALSE(pair.acceptor_->send_message(message));
+}
+
+TEST_CASE(
+    "small messages fill the ring and then wait for the receiver, as all messages behind a frame that was begun do") {
+  ShmPair pair;
+  auto const content = bytes_of(message_content_max, 1);
+  MessageFrame const message{header_of(1, sizeof(MessageHead) + content.size(), FrameType::message), {4, 5}, content};
+  std::size_t taken = 0;
+  while (pair.dialer->send_message(message)) ++taken;
+  CHECK(taken > 10);
+  pair.move();
+  CHECK(pair.b.headers.size() == taken);
+  CHECK(pair.dialer->send_message(message));
+  auto const large = bytes_of(5 * ShmLink::slots * ShmLink::slot_bytes, 3);
+  pair.send(header_of(2, large.size()), large);
+  CHECK_FALSE(pair.dialer->send_message(message));
+  pair.move();
+  CHECK(pair.dialer->send_message(message));
+}
+
 TEST_CASE("a peer that breaks the rules of the ring loses the link with the reason") {
   struct Bad {
     std::string says;

@@ -62,15 +62,34 @@ void RingSender::write(std::uint64_t place, RecordHead const& head) {
   std::memcpy(ring_[place % ring_.size()].words.data(), &head, sizeof head);
 }
 
+std::byte* RingSender::body_of(std::uint64_t place) const {
+  return reinterpret_cast<std::byte*>(ring_[place % ring_.size()].words.data()) + record_head_bytes;
+}
+
+void RingSender::publish(std::size_t lines) {
+  head_ += lines;
+  marks_.head.store(head_, std::memory_order_release);
+}
+
 bool RingSender::put(FrameHeader const& frame, std::span<std::byte const> payload) {
   auto const lines = lines_of(payload.size());
   auto const place = reserve(lines);
   if (!place) return false;
   write(*place, {frame, 0, RecordKind::in_ring});
-  auto* const body = reinterpret_cast<std::byte*>(ring_[*place % ring_.size()].words.data()) + record_head_bytes;
-  std::copy(payload.begin(), payload.end(), body);
-  head_ += lines;
-  marks_.head.store(head_, std::memory_order_release);
+  std::copy(payload.begin(), payload.end(), body_of(*place));
+  publish(lines);
+  return true;
+}
+
+bool RingSender::put(FrameHeader const& frame, MessageHead const& head, std::span<std::byte const> content) {
+  auto const lines = lines_of(sizeof head + content.size());
+  auto const place = reserve(lines);
+  if (!place) return false;
+  write(*place, {frame, 0, RecordKind::in_ring});
+  auto* const body = body_of(*place);
+  std::memcpy(body, &head, sizeof head);
+  std::copy(content.begin(), content.end(), body + sizeof head);
+  publish(lines);
   return true;
 }
 
@@ -78,8 +97,7 @@ std::optional<std::uint64_t> RingSender::put_reference(FrameHeader const& frame,
   auto const place = reserve(1);
   if (!place) return std::nullopt;
   write(*place, {frame, reference, RecordKind::reference});
-  ++head_;
-  marks_.head.store(head_, std::memory_order_release);
+  publish(1);
   return place;
 }
 

@@ -44,6 +44,7 @@ static_assert(offsetof(RecordHead, kind) == 40 && std::has_unique_object_represe
 // The largest payload in a ring.
 inline constexpr std::size_t in_ring_bytes_max = 2048;
 static_assert(in_ring_bytes_max >= control_bytes_max, "control frames need no other memory");
+static_assert(in_ring_bytes_max >= sizeof(MessageHead) + message_content_max, "nor do small messages");
 
 // Positions of both ends of a ring, as numbers of lines since the link began.
 struct RingMarks {
@@ -86,6 +87,8 @@ class RingSender {
 
   // Puts a frame with at most in_ring_bytes_max of payload. False if there is no room.
   bool put(FrameHeader const& frame, std::span<std::byte const> payload);
+  // The same for a message frame.
+  bool put(FrameHeader const& frame, MessageHead const& head, std::span<std::byte const> content);
   // Puts a frame and returns its line; nothing if there is no room.
   std::optional<std::uint64_t> put_reference(FrameHeader const& frame, std::uint64_t reference);
   // Withdraws a reference that has not been received: the receiver will discard the payload, even if it is reading it.
@@ -97,6 +100,8 @@ class RingSender {
 
  private:
   std::optional<std::uint64_t> reserve(std::size_t lines);
+  void publish(std::size_t lines);
+  [[nodiscard]] std::byte* body_of(std::uint64_t place) const;
   void write(std::uint64_t place, RecordHead const& head);
 
   RingMarks& marks_;

@@ -81,9 +81,26 @@ void TcpLink::flush() {
   if (handler_ != nullptr && !closed_ && !writing_ && !write_waits_) write();
 }
 
+bool TcpLink::is_free() const {
+  return handler_ != nullptr && !closed_ && !writing_ && !write_waits_ && !tls_ && writer_.empty();
+}
+
+bool TcpLink::send_message(MessageFrame const& message) {
+  if (!is_free()) return false;
+  std::array<std::byte, message_frame_size_max> together;
+  auto const size = writer_.lay(message, together);
+  error_code error;
+  auto const sent = socket_.write_some(asio::buffer(together.data(), size), error);
+  if (error || sent == 0) return false;
+  if (sent == size) return true;
+  writer_.hold(std::span(together).first(size).subspan(sent));
+  wait_writable();
+  return true;
+}
+
 // Errors are not reported here: if the error lasts, write() of the same frames finds it again.
 Taken TcpLink::send_coalesced_frame(CoalescedFrame const& coalesced_frame) {
-  if (handler_ == nullptr || closed_ || writing_ || write_waits_ || tls_ || !writer_.empty()) return Taken::nothing;
+  if (!is_free()) return Taken::nothing;
   std::array<std::byte, coalesced_frame_size_max> together;
   auto const size = writer_.lay(coalesced_frame, together);
   error_code error;

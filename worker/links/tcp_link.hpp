@@ -26,6 +26,7 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   void start(LinkHandler& handler) override;
   void flush() override;
   Taken send_coalesced_frame(CoalescedFrame const& coalesced_frame) override;  // on a plain connection
+  [[nodiscard]] bool send_message(MessageFrame const& message) override;       // on a plain connection
   void release(std::uint64_t run) override;
   void close() override;
   [[nodiscard]] std::string_view kind() const override { return tls_ ? "tls" : "tcp"; }
@@ -42,6 +43,7 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   void delay_acknowledgements();
   [[nodiscard]] std::size_t receive(FrameReader::Space const& space, boost::system::error_code& error);
   [[nodiscard]] std::size_t send(boost::system::error_code& error);
+  [[nodiscard]] bool is_free() const;  // frames may be written now, in front of the handler's
   [[nodiscard]] boost::asio::io_context::executor_type loop();
   void wait_readable();
   void read_later();

@@ -62,6 +62,23 @@ struct LinkAndSocket {
   tcp::socket there{io};
 };
 
+// Two links on one connection that holds few bytes.
+struct SlowPair {
+  SlowPair() {
+    tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+    acceptor.set_option(boost::asio::socket_base::receive_buffer_size(10000));
+    tcp::socket here(io);
+    here.open(tcp::v4());
+    here.set_option(boost::asio::socket_base::send_buffer_size(10000));
+    here.connect(acceptor.local_endpoint());
+    auto there = acceptor.accept();
+    from = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""), Framing::plain);
+    to = std::make_shared<TcpLink>(chorus::http::Connection(std::move(there), nullptr, ""), Framing::plain);
+  }
+  boost::asio::io_context io{1};
+  std::shared_ptr<TcpLink> from, to;
+};
+
 }  // namespace
 
 TEST_CASE("a link that was never started can be closed") {
@@ -77,16 +94,8 @@ TEST_CASE("a link that was never started can be closed") {
 }
 
 TEST_CASE("coalesced frames are sent until the peer is slow, and the rest of the last one later") {
-  boost::asio::io_context io{1};
-  tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
-  acceptor.set_option(boost::asio::socket_base::receive_buffer_size(10000));
-  tcp::socket here(io);
-  here.open(tcp::v4());
-  here.set_option(boost::asio::socket_base::send_buffer_size(10000));
-  here.connect(acceptor.local_endpoint());
-  auto there = acceptor.accept();
-  auto const from = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""), Framing::plain);
-  auto const to = std::make_shared<TcpLink>(chorus::http::Connection(std::move(there), nullptr, ""), Framing::plain);
+  SlowPair pair;
+  auto& [io, from, to] = pair;
   std::vector<std::byte> opening(sizeof(Open), std::byte{7});
   std::vector<std::byte> const intact(coalesced_frame_bytes_max, std::byte{7}),
       other(coalesced_frame_bytes_max, std::byte{1});
@@ -122,6 +131,36 @@ TEST_CASE("coalesced frames are sent until the peer is slow, and the rest of the
   if (taken == Taken::in_part) CHECK(sender.sent.back() == FrameType::data);
   from->close();
   CHECK(from->send_coalesced_frame(coalesced_frame) == Taken::nothing);
+  while (!receiver.is_closed) REQUIRE(io.run_one() == 1);
+  CHECK(receiver.is_intact);
+}
+
+TEST_CASE("small messages are sent until the peer is slow, and the rest of the last one later") {
+  SlowPair pair;
+  auto& [io, from, to] = pair;
+  std::vector<std::byte> content(message_content_max, std::byte{7});
+  MessageFrame message{{}, {0x07070707, 0x07070707}, content};
+  message.header.type = FrameType::message;
+  message.header.length = static_cast<std::uint32_t>(sizeof message.head + content.size());
+  User sender, receiver;
+  CHECK_FALSE(from->send_message(message));  // before it is started
+  from->start(sender);
+  std::size_t messages = 0;
+  for (bool is_taken = true; is_taken;) {
+    content.assign(content.size(), std::byte{7});
+    is_taken = from->send_message(message);
+    content.assign(content.size(), std::byte{1});  // allowed, because what the socket does not take is copied
+    if (is_taken) ++messages;
+  }
+  CHECK(messages > 1);
+  to->start(receiver);
+  while (receiver.data < messages) REQUIRE(io.run_one() == 1);
+  content.assign(content.size(), std::byte{7});
+  while (!from->send_message(message)) REQUIRE(io.run_one() == 1);  // until the link has noticed
+  while (receiver.data < messages + 1) REQUIRE(io.run_one() == 1);
+  CHECK(sender.sent.empty());
+  from->close();
+  CHECK_FALSE(from->send_message(message));
   while (!receiver.is_closed) REQUIRE(io.run_one() == 1);
   CHECK(receiver.is_intact);
 }

@@ -89,6 +89,11 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
       flagged.data.flags |= flag;
       return whole.closed_ ? Taken::nothing : whole.link_->send_coalesced_frame(flagged);
     }
+    bool send_message(MessageFrame const& message) override {
+      auto flagged = message;
+      flagged.header.flags |= flag;
+      return !whole.closed_ && whole.link_->send_message(flagged);
+    }
     void release(std::uint64_t run) override { whole.link_->release(run); }
     void close() override { close_for(Error(LinkErrc::broken, "the connection was closed for the other direction")); }
     void close_for(Error const& why) override { whole.close(*this, why); }

@@ -175,6 +175,26 @@ TEST_CASE("coalesced frames go to the end of their own link as well") {
   CHECK(pair.dialer->links.back->send_coalesced_frame(coalesced_frame_of(1)) == Taken::nothing);
 }
 
+TEST_CASE("small messages go to the end of their own link as well") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Connected pair({.seed = seed});
+    std::vector<std::byte> const content(12, std::byte{7});
+    MessageFrame message{{}, {0x07070707, 0x07070707}, content};
+    message.header.type = FrameType::message;
+    message.header.run = 7;
+    message.header.length = static_cast<std::uint32_t>(sizeof message.head + content.size());
+    REQUIRE(pair.dialer->links.there->send_message(message));
+    REQUIRE(pair.acceptor->links.back->send_message(message));
+    pair.let_move();
+    CHECK(pair.acceptor->there.arrived == std::vector<std::uint64_t>{7});
+    CHECK(pair.dialer->back.arrived == std::vector<std::uint64_t>{7});
+    CHECK(pair.acceptor->there.received == sizeof message.head + content.size());
+    CHECK((pair.acceptor->back.arrived.empty() && pair.dialer->there.arrived.empty()));
+    pair.dialer->links.back->close();
+    CHECK_FALSE(pair.dialer->links.there->send_message(message));
+  }
+}
+
 TEST_CASE("nothing moves before both links of an end are started") {
   LoopbackNetwork network({});
   auto [here, there] = network.connect();

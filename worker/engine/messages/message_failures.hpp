@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "worker/engine/messages/message_group.hpp"
@@ -23,6 +24,28 @@ namespace chorus::engine {
 
 [[nodiscard]] inline std::string name_of(MessageGroup const& group, plan::Rank rank) {
   return "rank " + std::to_string(rank) + " (" + group.membership().members[rank].worker + ")";
+}
+
+// A message does not come from the worker that is its sender, or not to this member; empty: it does.
+[[nodiscard]] inline std::optional<Failure> misidentified(MessageGroup const& group, Identity const& from,
+                                                          plan::Rank sender, plan::Rank receiver) {
+  auto const& membership = group.membership();
+  if (sender < membership.members.size() && sender != membership.rank && receiver == membership.rank &&
+      membership.members[sender].worker == from.worker && membership.members[sender].incarnation == from.incarnation)
+    return std::nullopt;
+  return Failure{EngineErrc::forbidden,
+                 from.worker + " is not rank " + std::to_string(sender) + " of " + membership.name,
+                 {sender},
+                 {}};
+}
+
+// The envelope's sequence has arrived before.
+[[nodiscard]] inline Failure sent_before(MessageGroup const& group, plan::Rank source,
+                                         links::Envelope const& envelope) {
+  return {EngineErrc::protocol_error,
+          name_of(group, source) + " has sent message " + std::to_string(envelope.sequence) + " before",
+          {source},
+          {}};
 }
 
 // A message of `bytes` bytes does not fit the receive.

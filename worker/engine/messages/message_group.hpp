@@ -3,7 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,19 +38,21 @@ class MessageGroup {
   [[nodiscard]] std::shared_ptr<RunKind> kind(MessageWay way, plan::Rank peer, std::uint64_t bytes);
 
   MessageTable table;
+  // A receive without a message; MessageRequest::sequence is its number in the table.
   struct Waiting {
     MessageRequest request;
     MessageDone done;
+    std::uint64_t watch = 0;  // 0: none yet
+    bool was_seen = false;    // by Messages::watch_receives()
   };
-  std::map<std::uint64_t, Waiting> waiting;  // receives without a message, by the number of their watch
-  std::vector<std::uint64_t> under_way;      // runs of messages
-  // A message of this member to itself that no receive has taken.
+  std::deque<Waiting> waiting;
+  std::vector<std::uint64_t> under_way;  // runs of messages
+  // A large message of this member to itself that no receive has taken.
   struct ToSelf {
     std::uint64_t run = 0;  // by which the table knows it; there is no run
     std::span<std::byte const> content;
-    std::vector<std::byte> kept;  // the content of a send that has ended
-    MessageDone done;             // null if the send has ended
-    std::uint64_t watch = 0;      // for the deadline of a send that has not ended; 0: none
+    MessageDone done;
+    std::uint64_t watch = 0;  // for the deadline; 0: none yet
   };
   std::vector<ToSelf> to_self;
   std::optional<Failure> failure;  // has ended the epoch

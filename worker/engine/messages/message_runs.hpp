@@ -10,6 +10,8 @@
 #include "worker/engine/program/group_membership.hpp"
 #include "worker/engine/program/run_spec.hpp"
 #include "worker/engine/run/run_kind.hpp"
+#include "worker/engine/transport/connection.hpp"
+#include "worker/links/link.hpp"
 
 namespace chorus::engine {
 
@@ -34,7 +36,13 @@ class MessageRuns {
   virtual void fail_message(std::uint64_t run, Failure const& why) = 0;
   // The same for a message that was not received: drops what has arrived of it.
   virtual void refuse_message(std::uint64_t run, Failure const& why) = 0;
-  // Calls Messages::arrived() for the envelopes of the epoch that wait in the connections.
+  // Sends a small message at once. False: it needs a run.
+  [[nodiscard]] virtual bool send_small_message(Peer const& peer, links::MessageFrame const& message) = 0;
+  // Tells the peer that its small messages of this epoch have failed.
+  virtual void refuse_small_messages(Identity const& peer, GroupMembership const& membership, Failure const& why) = 0;
+  // A receive waits: Messages::watch_receives() is to be called soon.
+  virtual void watch_soon() = 0;
+  // Calls Messages::arrived() for the messages of the epoch that wait in the connections.
   virtual void find_early_messages(std::uint64_t token, std::uint32_t epoch) = 0;
 
  protected:

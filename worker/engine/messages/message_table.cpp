@@ -4,6 +4,32 @@
 
 namespace chorus::engine {
 
+auto MessageTable::find_posted(plan::Rank source, std::uint32_t tag) {
+  return std::find_if(posted_.begin(), posted_.end(), [&](Posted const& posted) { return posted.takes(source, tag); });
+}
+
+MessageTable::Arrival MessageTable::take(Arrivals& from, Arrivals::iterator which) {
+  auto arrival = std::move(*which);
+  from.erase(which);
+  if (arrival.run == 0) {
+    auto& kept = kept_[arrival.source];
+    --kept.messages;
+    kept.bytes -= arrival.content.size();
+  }
+  return arrival;
+}
+
+std::optional<std::uint64_t> MessageTable::meet(plan::Rank source, links::Envelope const& envelope) {
+  if (envelope.sequence != next_[source]) return std::nullopt;
+  auto const found = find_posted(source, envelope.tag);
+  if (found == posted_.end()) return std::nullopt;
+  auto const id = found->id;
+  posted_.erase(found);
+  ++next_[source];
+  admit_those_ahead(source);
+  return id;
+}
+
 bool MessageTable::arrived(Arrival arrival) {
   auto const source = arrival.source;
   auto const sequence = arrival.envelope.sequence;
@@ -11,7 +37,11 @@ bool MessageTable::arrived(Arrival arrival) {
     return other.source == source && other.envelope.sequence == sequence;
   });
   if (sequence < next_[source] || is_known) return false;
-  ahead_.push_back(arrival);
+  if (arrival.run == 0) {
+    ++kept_[source].messages;
+    kept_[source].bytes += arrival.content.size();
+  }
+  ahead_.push_back(std::move(arrival));
   admit_those_ahead(source);
   return true;
 }
@@ -23,7 +53,7 @@ void MessageTable::admit_those_ahead(plan::Rank source) {
     });
     if (found == ahead_.end()) return;
     ++next_[source];
-    unmatched_.push_back(*found);
+    unmatched_.push_back(std::move(*found));
     ahead_.erase(found);
   }
 }
@@ -39,12 +69,12 @@ void MessageTable::withdraw(std::uint64_t run) {
 
 std::optional<MessageTable::Arrival> MessageTable::take(plan::Rank source, std::uint32_t tag) {
   Posted const wanted{0, source, tag};
-  auto const found =
-      std::find_if(unmatched_.begin(), unmatched_.end(), [&](Arrival const& arrival) { return wanted.takes(arrival); });
+  auto const found = std::find_if(unmatched_.begin(), unmatched_.end(), [&](Arrival const& arrival) {
+    return wanted.takes(arrival.source, arrival.envelope.tag);
+  });
   if (found == unmatched_.end()) return std::nullopt;
-  auto const arrival = *found;
-  withdraw(arrival.run);
-  return arrival;
+  if (static_cast<std::size_t>(found - unmatched_.begin()) < looked_at_) --looked_at_;
+  return take(unmatched_, found);
 }
 
 void MessageTable::forget(std::uint64_t id) {
@@ -53,23 +83,22 @@ void MessageTable::forget(std::uint64_t id) {
 
 std::optional<MessageTable::Match> MessageTable::match() {
   for (; looked_at_ < unmatched_.size(); ++looked_at_) {
-    auto const arrival = unmatched_[looked_at_];
-    auto const found =
-        std::find_if(posted_.begin(), posted_.end(), [&](Posted const& posted) { return posted.takes(arrival); });
+    auto const arrival = unmatched_.begin() + static_cast<std::ptrdiff_t>(looked_at_);
+    auto const found = find_posted(arrival->source, arrival->envelope.tag);
     if (found == posted_.end()) continue;
-    Match const match{found->id, arrival};
+    auto const id = found->id;
     posted_.erase(found);
-    unmatched_.erase(unmatched_.begin() + static_cast<std::ptrdiff_t>(looked_at_));
-    return match;
+    return Match{id, take(unmatched_, arrival)};
   }
   return std::nullopt;
 }
 
-std::vector<std::uint64_t> MessageTable::unmatched() const {
-  std::vector<std::uint64_t> runs;
-  for (auto const* list : {&unmatched_, &ahead_})
-    for (auto const& arrival : *list) runs.push_back(arrival.run);
-  return runs;
+std::vector<MessageTable::Arrival> MessageTable::take_all() {
+  std::vector<Arrival> all;
+  for (auto* const list : {&unmatched_, &ahead_})
+    while (!list->empty()) all.push_back(take(*list, list->begin()));
+  looked_at_ = 0;
+  return all;
 }
 
 }  // namespace chorus::engine

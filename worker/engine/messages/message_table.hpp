@@ -2,7 +2,9 @@
 // asked for yet.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -22,12 +24,16 @@ class MessageTable {
  public:
   struct Arrival {
     plan::Rank source = 0;
-    std::uint64_t run = 0;  // that carries the message
+    std::uint64_t run = 0;  // that carries the message; 0: the content came with the envelope
     links::Envelope envelope;
+    std::vector<std::byte> content = {};
   };
 
-  explicit MessageTable(std::size_t ranks) : next_(ranks) {}
+  explicit MessageTable(std::size_t ranks) : next_(ranks), kept_(ranks) {}
 
+  // A message is about to arrive: takes the receive that gets it, if it is the next of its source and a receive waits
+  // for it. Then match() follows, otherwise arrived().
+  [[nodiscard]] std::optional<std::uint64_t> meet(plan::Rank source, links::Envelope const& envelope);
   // An envelope has arrived. False: its sequence has arrived before.
   [[nodiscard]] bool arrived(Arrival arrival);
   // The run of an envelope that was not matched has ended.
@@ -43,27 +49,38 @@ class MessageTable {
     std::uint64_t id = 0;
     Arrival arrival;
   };
-  // Takes the next receive and message that belong together, after arrived().
+  // Takes the next receive and message that belong together, after meet() and arrived().
   [[nodiscard]] std::optional<Match> match();
 
-  // Runs of the envelopes that no receive has taken.
-  [[nodiscard]] std::vector<std::uint64_t> unmatched() const;
+  // Takes all that no receive has taken.
+  [[nodiscard]] std::vector<Arrival> take_all();
+
+  // Messages of a source whose content waits here for a receive.
+  struct Kept {
+    std::size_t messages = 0;
+    std::uint64_t bytes = 0;
+  };
+  [[nodiscard]] Kept const& kept(plan::Rank source) const { return kept_[source]; }
 
  private:
   struct Posted {
     std::uint64_t id;
     plan::Rank source;
     std::uint32_t tag;
-    [[nodiscard]] bool takes(Arrival const& arrival) const {
-      return tag == arrival.envelope.tag && (source == any_source || source == arrival.source);
+    [[nodiscard]] bool takes(plan::Rank from, std::uint32_t with_tag) const {
+      return tag == with_tag && (source == any_source || source == from);
     }
   };
+  using Arrivals = std::deque<Arrival>;
   void admit_those_ahead(plan::Rank source);
+  [[nodiscard]] Arrival take(Arrivals& from, Arrivals::iterator which);
+  [[nodiscard]] auto find_posted(plan::Rank source, std::uint32_t tag);
 
   std::vector<std::uint64_t> next_;  // by source: the sequence that is to arrive next
-  std::vector<Arrival> unmatched_;   // in the order in which they may be received
-  std::vector<Arrival> ahead_;       // of an envelope that is still to come
-  std::vector<Posted> posted_;       // in the order in which they were posted
+  std::vector<Kept> kept_;           // by source
+  Arrivals unmatched_;               // in the order in which they may be received
+  Arrivals ahead_;                   // of an envelope that is still to come
+  std::deque<Posted> posted_;        // in the order in which they were posted
   std::size_t looked_at_ = 0;        // envelopes of unmatched_ that no posted receive fits
 };
 

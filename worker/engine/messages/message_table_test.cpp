@@ -31,7 +31,9 @@ TEST_CASE("a receive passes by messages of other tags and sources") {
   CHECK(table.take(1, 8)->run == 101);
   CHECK_FALSE(table.take(2, 7));
   CHECK(table.take(2, 8)->run == 200);
-  CHECK(table.unmatched() == std::vector<std::uint64_t>{100});
+  auto const left = table.take_all();
+  REQUIRE(left.size() == 1);
+  CHECK(left[0].run == 100);
 }
 
 TEST_CASE("a receive from any source gets the message of its tag that arrived first") {
@@ -87,4 +89,41 @@ TEST_CASE("a message that was withdrawn is received by nobody, and those behind 
   CHECK_FALSE(table.match());
   REQUIRE(table.arrived(message(1, 1, 7)));
   CHECK(table.match()->arrival.run == 101);
+}
+
+TEST_CASE("a message meets the receive that waits for it, in its turn") {
+  MessageTable table(3);
+  table.post(1, 1, 7);
+  table.post(2, 1, 8);
+  CHECK_FALSE(table.meet(1, message(1, 1, 7).envelope));  // not its turn
+  REQUIRE(table.arrived(message(1, 1, 7)));
+  CHECK(table.meet(1, message(1, 0, 8).envelope) == 2);
+  CHECK(table.match()->arrival.run == 101);
+  CHECK_FALSE(table.meet(1, message(1, 2, 8).envelope));  // no receive
+  CHECK_FALSE(table.arrived(message(1, 0, 8)));
+}
+
+TEST_CASE("the content that waits is counted by its source until it is taken") {
+  auto const kept = [](chorus::plan::Rank source, std::uint64_t sequence, std::uint32_t tag) {
+    auto arrival = message(source, sequence, tag);
+    arrival.run = 0;
+    arrival.content.resize(8, static_cast<std::byte>(tag));
+    return arrival;
+  };
+  MessageTable table(3);
+  REQUIRE(table.arrived(kept(1, 1, 8)));  // ahead
+  REQUIRE(table.arrived(kept(1, 0, 7)));
+  REQUIRE(table.arrived(kept(2, 0, 7)));
+  REQUIRE(table.arrived(message(1, 2, 7)));
+  CHECK(table.kept(1).messages == 2);
+  CHECK(table.kept(1).bytes == 16);
+  CHECK(table.kept(2).bytes == 8);
+  CHECK(table.take(1, 8)->content == std::vector<std::byte>(8, std::byte{8}));
+  CHECK(table.kept(1).bytes == 8);
+  table.post(1, 1, 7);
+  CHECK(table.match()->arrival.content.size() == 8);
+  CHECK(table.kept(1).messages == 0);
+  CHECK(table.take_all().size() == 2);
+  CHECK(table.kept(2).messages == 0);
+  CHECK(table.kept(2).bytes == 0);
 }

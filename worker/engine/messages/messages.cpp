@@ -1,6 +1,7 @@
 #include "worker/engine/messages/messages.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "worker/engine/messages/message_failures.hpp"
@@ -15,9 +16,9 @@ std::string wanted(MessageGroup const& group, MessageRequest const& request) {
 
 }  // namespace
 
-MessageGroup* Messages::find(std::uint64_t token, std::uint32_t epoch) const {
+Messages::GroupPtr Messages::find(std::uint64_t token, std::uint32_t epoch) const {
   for (auto const& group : groups_)
-    if (group->membership().token == token && group->membership().epoch == epoch) return group.get();
+    if (group->membership().token == token && group->membership().epoch == epoch) return group;
   return nullptr;
 }
 
@@ -40,20 +41,27 @@ void Messages::begin(GroupPtr const& group, MessageRequest const& request, Messa
   }
 }
 
-bool Messages::cancel(MessageGroup& group, std::uint64_t receive) {
-  auto const found = std::find_if(group.waiting.begin(), group.waiting.end(), [receive](auto const& waiting) {
-    return waiting.second.request.sequence == receive;
-  });
-  if (found == group.waiting.end()) return false;
-  auto const watch = found->first;
-  auto const done = std::move(found->second.done);
+std::optional<MessageGroup::Waiting> Messages::remove_waiting(MessageGroup& group, std::uint64_t receive) {
+  auto const found = std::find_if(group.waiting.begin(), group.waiting.end(),
+                                  [receive](auto const& each) { return each.request.sequence == receive; });
+  if (found == group.waiting.end()) return std::nullopt;
+  auto waiting = std::move(*found);
   group.waiting.erase(found);
-  group.table.forget(watch);
-  runs_.end_watch(watch);
+  if (waiting.watch == 0)
+    --unwatched_;
+  else
+    runs_.end_watch(waiting.watch);
+  return waiting;
+}
+
+bool Messages::cancel(MessageGroup& group, std::uint64_t receive) {
+  auto const cancelled = remove_waiting(group, receive);
+  if (!cancelled) return false;
+  group.table.forget(receive);
   MessageResult result;
   result.status = Error(EngineErrc::aborted, "the receive was cancelled");
   result.was_cancelled = true;
-  done(std::move(result));
+  cancelled->done(std::move(result));
   return true;
 }
 
@@ -63,16 +71,19 @@ void Messages::close(MessageGroup& group, Failure const& why) {
 }
 
 void Messages::send(GroupPtr const& group, MessageRequest const& request, MessageDone done) {
-  if (request.peer == group->membership().rank) return send_to_self(group, request, std::move(done));
+  auto const& membership = group->membership();
+  if (request.peer == membership.rank) return send_to_self(group, request, std::move(done));
+  bool const is_sent = send_small(membership, request);
   auto const bytes = request.sent.size();
+  MessageResult result;
+  result.source = membership.rank;
+  result.bytes = bytes;
+  if (is_sent) return done(std::move(result));
   RunCall const call{group->run_to(request.peer, request.sequence),
                      request.sent,
                      {},
                      request.deadline,
                      links::Envelope{request.sequence, bytes, request.tag, 0}};
-  MessageResult result;
-  result.source = group->membership().rank;
-  result.bytes = bytes;
   start(group, group->kind(MessageWay::send, request.peer, bytes), call, std::move(result), std::move(done));
 }
 
@@ -92,63 +103,74 @@ void Messages::start(GroupPtr const& group, std::shared_ptr<RunKind> kind, RunCa
 void Messages::receive(GroupPtr const& group, MessageRequest const& request, MessageDone done) {
   if (auto const arrival = group->table.take(request.peer, request.tag))
     return take(group, *arrival, request, std::move(done));
-  auto const watch = group->next_watch();
-  group->table.post(watch, request.peer, request.tag);
-  group->waiting.emplace(watch, MessageGroup::Waiting{request, std::move(done)});
-  runs_.start_run(group->kind(MessageWay::receive, request.peer, 0), {watch, {}, {}, request.deadline},
-                  [this, group, watch](RunResult ended) { watch_ended(*group, watch, std::move(ended)); });
+  group->table.post(request.sequence, request.peer, request.tag);
+  group->waiting.push_back({request, std::move(done)});
+  ++unwatched_;
+  runs_.watch_soon();
+}
+
+void Messages::watch_receives(bool all) {
+  struct Unwatched {
+    GroupPtr group;
+    std::uint64_t receive = 0;
+  };
+  std::vector<Unwatched> unwatched;
+  for (auto const& group : groups_)
+    for (auto& each : group->waiting) {
+      if (each.watch != 0 || !(std::exchange(each.was_seen, true) || all)) continue;
+      each.watch = group->next_watch();
+      --unwatched_;
+      unwatched.push_back({group, each.request.sequence});
+    }
+  // A run that cannot begin ends its receive, and perhaps others.
+  for (auto const& [group, receive] : unwatched) {
+    auto const found =
+        std::ranges::find(group->waiting, receive, [](auto const& each) { return each.request.sequence; });
+    if (found == group->waiting.end()) continue;
+    runs_.start_run(group->kind(MessageWay::receive, found->request.peer, 0),
+                    {found->watch, {}, {}, found->request.deadline},
+                    [this, group, receive](RunResult const& ended) { watch_ended(*group, receive, ended); });
+  }
 }
 
 // A watch ends well when its message has come: then nothing waits for it.
-void Messages::watch_ended(MessageGroup& group, std::uint64_t watch, RunResult ended) {
-  auto const found = group.waiting.find(watch);
-  if (found == group.waiting.end() || ended.status.has_value()) return;
-  auto const [request, done] = std::move(found->second);
-  group.waiting.erase(found);
-  group.table.forget(watch);
+void Messages::watch_ended(MessageGroup& group, std::uint64_t receive, RunResult const& ended) {
+  if (ended.status.has_value()) return;
+  auto const failed = remove_waiting(group, receive);
+  if (!failed) return;
+  group.table.forget(receive);
   auto why = to_failure(ended);
   bool const ends_the_group = why.code != EngineErrc::deadline_exceeded;
-  why.text = wanted(group, request) + why.text;
-  done(to_result(why, ends_the_group));
+  why.text = wanted(group, failed->request) + why.text;
+  failed->done(to_result(why, ends_the_group));
   if (ends_the_group) end(group, why);
 }
 
 bool Messages::arrived(Identity const& from, links::Open const& open, std::uint32_t epoch,
                        links::Envelope const& envelope, std::uint64_t run) {
-  auto* const group = find(open.token, epoch);
+  auto const group = find(open.token, epoch);
   if (group == nullptr) return false;
-  auto const& membership = group->membership();
   auto const source = open.sender_rank;
-  auto const refuse = [&](EngineErrc code, std::string why) {
-    runs_.refuse_message(run, {code, std::move(why), {source}, {}});
-  };
-  if (source >= membership.members.size() || source == membership.rank || open.receiver_rank != membership.rank ||
-      membership.members[source].worker != from.worker || membership.members[source].incarnation != from.incarnation) {
-    refuse(EngineErrc::forbidden, from.worker + " is not rank " + std::to_string(source) + " of " + membership.name);
-    return true;
+  if (auto const why = misidentified(*group, from, source, open.receiver_rank)) {
+    runs_.refuse_message(run, *why);
+  } else if (!group->table.arrived({source, run, envelope})) {
+    runs_.refuse_message(run, sent_before(*group, source, envelope));
+  } else {
+    match(group);
   }
-  if (!group->table.arrived({source, run, envelope})) {
-    refuse(EngineErrc::protocol_error,
-           name_of(*group, source) + " has sent message " + std::to_string(envelope.sequence) + " before");
-    return true;
-  }
-  auto const self = std::find_if(groups_.begin(), groups_.end(), [&](auto const& each) { return each.get() == group; });
-  match(GroupPtr(*self));  // a failure may drop it from the list
   return true;
 }
 
 void Messages::match(GroupPtr const& group) {
   while (auto const match = group->table.match()) {
-    auto const waiting = group->waiting.find(match->id);
-    auto [request, done] = std::move(waiting->second);
-    group->waiting.erase(waiting);
-    runs_.end_watch(match->id);
-    take(group, match->arrival, request, std::move(done));
+    auto waiting = remove_waiting(*group, match->id);
+    take(group, match->arrival, waiting->request, std::move(waiting->done));
   }
 }
 
 void Messages::take(GroupPtr const& group, MessageTable::Arrival const& arrival, MessageRequest const& request,
                     MessageDone done) {
+  if (arrival.run == 0) return give(*group, arrival.source, arrival.content, request, done);
   if (arrival.source == group->membership().rank) return take_from_self(*group, arrival.run, request, done);
   auto const bytes = arrival.envelope.bytes;
   if (bytes > request.received.size()) {
@@ -165,7 +187,7 @@ void Messages::take(GroupPtr const& group, MessageTable::Arrival const& arrival,
 }
 
 void Messages::failed(std::uint64_t token, std::uint32_t epoch, Failure const& why) {
-  if (auto* const group = find(token, epoch)) end(*group, why);
+  if (auto const group = find(token, epoch)) end(*group, why);
 }
 
 void Messages::end(MessageGroup& group, Failure const& why) {
@@ -173,18 +195,19 @@ void Messages::end(MessageGroup& group, Failure const& why) {
   group.failure = why;
   group.failure->text = "the messages of this epoch have ended: " + why.detail();
   group.failure->reporter.clear();
-  auto const waiting = std::exchange(group.waiting, {});
-  for (auto const& [watch, receive] : waiting) {
-    group.table.forget(watch);
-    runs_.end_watch(watch);
-    receive.done(to_result(why, true));
+  while (!group.waiting.empty()) {
+    auto const receive = remove_waiting(group, group.waiting.front().request.sequence);
+    group.table.forget(receive->request.sequence);
+    receive->done(to_result(why, true));
   }
   for (auto const run : std::vector(group.under_way)) runs_.fail_message(run, why);
   end_to_self(group, why);
-  for (auto const run : group.table.unmatched()) {
-    group.table.withdraw(run);
-    runs_.refuse_message(run, why);
+  std::set<plan::Rank> of_small;  // sources
+  for (auto const& arrival : group.table.take_all()) {
+    if (arrival.run != 0) runs_.refuse_message(arrival.run, why);
+    if (arrival.run == 0) of_small.insert(arrival.source);
   }
+  for (auto const source : of_small) refuse_small(group, source, why);
 }
 
 }  // namespace chorus::engine

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "worker/engine/messages/message_group.hpp"
@@ -10,11 +12,11 @@
 
 namespace chorus::engine {
 
-// What waits here for a receive, of the messages of a member to itself; as early runs do of other members' messages.
+// What waits here for a receive, of small messages and of those of a member to itself; early runs have such limits too.
 struct MessageLimits {
   std::uint64_t eager_bytes = 256 * 1024;  // a larger message is not kept: its send ends when it is received
-  std::size_t kept_messages = 1024;
-  std::uint64_t kept_bytes = 32 << 20;
+  std::size_t kept_messages = 1024;        // of one source
+  std::uint64_t kept_bytes = 32 << 20;     // of one source
 };
 
 // Data thread only. A failure of a message, other than a receive that no message has met until its deadline, ends the
@@ -34,8 +36,15 @@ class Messages {
   // The open of a message that no run awaits. False: no member here calls messages of that epoch yet.
   bool arrived(Identity const& from, links::Open const& open, std::uint32_t epoch, links::Envelope const& envelope,
                std::uint64_t run);
+  // A small message. False: as above.
+  bool arrived(Identity const& from, links::MessageFrame const& message);
   // A message of the epoch was refused by its receiver, or given up by its sender, or lost with its link.
   void failed(std::uint64_t token, std::uint32_t epoch, Failure const& why);
+
+  // A receive that waits has neither a deadline nor a look at its source until it gets its watch, a run that costs more
+  // than a small message. So only those that have waited since the call before get theirs, or all.
+  void watch_receives(bool all);
+  [[nodiscard]] bool has_unwatched() const { return unwatched_ != 0; }
 
  private:
   using GroupPtr = std::shared_ptr<MessageGroup>;
@@ -46,21 +55,31 @@ class Messages {
   void take(GroupPtr const& group, MessageTable::Arrival const& arrival, MessageRequest const& request,
             MessageDone done);
   void match(GroupPtr const& group);
+  // The part about small messages is in small_messages.cpp.
+  [[nodiscard]] bool send_small(GroupMembership const& membership, MessageRequest const& request);
+  // Gives a message whose content is here to the receive that waits for it, or keeps a copy. False: sent before.
+  [[nodiscard]] bool deliver(GroupPtr const& group, plan::Rank source, links::Envelope const& envelope,
+                             std::span<std::byte const> content);
+  void give(MessageGroup& group, plan::Rank source, std::span<std::byte const> content, MessageRequest const& request,
+            MessageDone const& done);
+  // Takes a receive from those that wait, and ends its watch.
+  [[nodiscard]] std::optional<MessageGroup::Waiting> remove_waiting(MessageGroup& group, std::uint64_t receive);
+  void refuse_small(MessageGroup const& group, plan::Rank source, Failure const& why);
   // The part about messages of a member to itself is in messages_to_self.cpp.
   void send_to_self(GroupPtr const& group, MessageRequest const& request, MessageDone done);
-  void keep_to_self(MessageGroup& group, MessageGroup::ToSelf& message);
   void take_from_self(MessageGroup& group, std::uint64_t run, MessageRequest const& request, MessageDone const& done);
   void not_received(MessageGroup& group, std::uint64_t run, RunResult const& ended);
   void end_to_self(MessageGroup& group, Failure const& why);
   void start(GroupPtr const& group, std::shared_ptr<RunKind> kind, RunCall const& call, MessageResult result,
              MessageDone done);
-  void watch_ended(MessageGroup& group, std::uint64_t watch, RunResult ended);
+  void watch_ended(MessageGroup& group, std::uint64_t receive, RunResult const& ended);
   void end(MessageGroup& group, Failure const& why);
-  [[nodiscard]] MessageGroup* find(std::uint64_t token, std::uint32_t epoch) const;
+  [[nodiscard]] GroupPtr find(std::uint64_t token, std::uint32_t epoch) const;  // null: none here has begun
 
   MessageRuns& runs_;
   MessageLimits const limits_;
   std::vector<GroupPtr> groups_;
+  std::size_t unwatched_ = 0;  // receives that wait without a watch
 };
 
 }  // namespace chorus::engine

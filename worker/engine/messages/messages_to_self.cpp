@@ -1,5 +1,5 @@
-// Messages of a member to itself: no run carries them. They are matched in the table like those of other members, and
-// copied once or, if they have waited in a copy, twice.
+// Messages of a member to itself: no run carries them. They are matched in the table like those of other members. Large
+// ones are not kept, but wait where they lie.
 #include <algorithm>
 #include <utility>
 
@@ -24,42 +24,21 @@ auto find_to_self(MessageGroup& group, std::uint64_t run) {
 
 void Messages::send_to_self(GroupPtr const& group, MessageRequest const& request, MessageDone done) {
   auto const self = group->membership().rank;
-  auto const run = group->run_to(self, request.sequence);
   auto const bytes = request.sent.size();
-  group->to_self.push_back({run, request.sent, {}, std::move(done), 0});
-  static_cast<void>(group->table.arrived({self, run, {request.sequence, bytes, request.tag, 0}}));
+  links::Envelope const envelope{request.sequence, bytes, request.tag, 0};
+  if (bytes <= limits_.eager_bytes) {
+    static_cast<void>(deliver(group, self, envelope, request.sent));
+    return done(group->failure ? to_result(*group->failure, true) : arrived_at_self(*group, bytes));
+  }
+  auto const run = group->run_to(self, request.sequence);
+  group->to_self.push_back({run, request.sent, std::move(done), 0});
+  static_cast<void>(group->table.arrived({self, run, envelope}));
   match(group);
   auto const waits = find_to_self(*group, run);
   if (waits == group->to_self.end()) return;
-  if (bytes <= limits_.eager_bytes) return keep_to_self(*group, *waits);
   waits->watch = group->next_watch();
   runs_.start_run(group->kind(MessageWay::receive, self, 0), {waits->watch, {}, {}, request.deadline},
                   [this, group, run](RunResult ended) { not_received(*group, run, ended); });
-}
-
-void Messages::keep_to_self(MessageGroup& group, MessageGroup::ToSelf& message) {
-  std::size_t messages = 0;
-  auto bytes = message.content.size();
-  for (auto const& other : group.to_self) {
-    if (other.done != nullptr) continue;
-    ++messages;
-    bytes += other.content.size();
-  }
-  auto const done = std::exchange(message.done, nullptr);
-  if (messages >= limits_.kept_messages || bytes > limits_.kept_bytes) {
-    auto const self = group.membership().rank;
-    Failure const why{EngineErrc::aborted,
-                      "more than " + std::to_string(limits_.kept_messages) + " messages or " +
-                          std::to_string(limits_.kept_bytes) + " bytes that " + name_of(group, self) +
-                          " has sent itself wait for a receive",
-                      {self},
-                      {}};
-    done(to_result(why, true));
-    return end(group, why);
-  }
-  message.kept.assign(message.content.begin(), message.content.end());
-  message.content = message.kept;
-  done(arrived_at_self(group, message.content.size()));
 }
 
 void Messages::take_from_self(MessageGroup& group, std::uint64_t run, MessageRequest const& request,
@@ -72,12 +51,12 @@ void Messages::take_from_self(MessageGroup& group, std::uint64_t run, MessageReq
   if (bytes > request.received.size()) {
     auto const why = too_large(group, group.membership().rank, bytes, request);
     done(to_result(why, true));
-    if (message.done) message.done(to_result(why, true));
+    message.done(to_result(why, true));
     return end(group, why);
   }
-  std::ranges::copy(message.content, request.received.begin());
+  std::copy(message.content.begin(), message.content.end(), request.received.begin());
   done(arrived_at_self(group, bytes));
-  if (message.done) message.done(arrived_at_self(group, bytes));
+  message.done(arrived_at_self(group, bytes));
 }
 
 void Messages::not_received(MessageGroup& group, std::uint64_t run, RunResult const& ended) {
@@ -97,7 +76,7 @@ void Messages::end_to_self(MessageGroup& group, Failure const& why) {
   for (auto const& message : std::exchange(group.to_self, {})) {
     group.table.withdraw(message.run);
     if (message.watch != 0) runs_.end_watch(message.watch);
-    if (message.done) message.done(to_result(why, true));
+    message.done(to_result(why, true));
   }
 }
 

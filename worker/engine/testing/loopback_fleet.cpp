@@ -149,6 +149,10 @@ void LoopbackFleet::Member::settle_soon() {
   fleet.later_.push_back([this] { engine.settle(); });
 }
 
+void LoopbackFleet::Member::watch_soon() {
+  fleet.later_.push_back([this] { engine.watch_receives(true); });
+}
+
 void LoopbackFleet::connect(Member& from, std::uint64_t send_connection, Peer const& peer) {
   if (from.dead) return;
   auto& to = *members_[peer.rank];

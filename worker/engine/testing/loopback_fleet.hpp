@@ -79,6 +79,7 @@ class LoopbackFleet final : public Fleet {
     TimePoint now() override { return fleet.now_; }
     void dial(std::uint64_t send_connection, Peer const& peer, TimePoint deadline) override;
     void settle_soon() override;
+    void watch_soon() override;
     void deadline_changed() override {}
     void poll_devices_soon() override {}  // the fleet polls in step()
 

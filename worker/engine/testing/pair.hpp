@@ -71,6 +71,7 @@ class Pair final : public Surroundings {
   TimePoint now() override { return now_; }
   void dial(std::uint64_t send_connection, Peer const&, TimePoint) override { dialed_ = send_connection; }
   void settle_soon() override {}
+  void watch_soon() override {}
   void deadline_changed() override {}
   void poll_devices_soon() override {}
 

@@ -85,6 +85,8 @@ class ConnectionOwner {
   // The open of a message waits in a receive connection for the receive that it belongs to.
   virtual void message_arrived(Identity const& from, links::Open const& open, std::uint32_t epoch,
                                links::Envelope const& envelope, std::uint64_t run) = 0;
+  // A message frame has arrived. False: no member here has begun with the messages of its epoch.
+  [[nodiscard]] virtual bool message_frame_arrived(Identity const& from, links::MessageFrame const& message) = 0;
   // A message of the group's epoch has failed that no run stands for: its sender has given it up or is lost, or its
   // receiver has refused it after it was sent.
   virtual void message_failed(std::uint64_t token, std::uint32_t epoch, Failure const& why) = 0;

@@ -47,7 +47,11 @@ SendConnection& ConnectionTable::for_channel(SendChannel const& channel, Peer co
 }
 
 SendConnection* ConnectionTable::find_for(SendChannel const& channel, Peer const& peer) {
-  if (channel.is_small() && links::is_for_small(peer.worker, worker_))
+  return channel.is_small() ? find_for_small(peer) : find_to(peer);
+}
+
+SendConnection* ConnectionTable::find_for_small(Peer const& peer) {
+  if (links::is_for_small(peer.worker, worker_))
     for (auto found = sends_.rbegin(); found != sends_.rend(); ++found)
       if (auto& send_connection = found->second; send_connection->is_accepted() && !send_connection->is_closed() &&
                                                  send_connection->peer().worker == peer.worker &&

@@ -44,6 +44,7 @@ class ConnectionTable {
   // Small messages of both directions share one connection, which the worker with the smaller name has dialed.
   [[nodiscard]] SendConnection& for_channel(SendChannel const& channel, Peer const& peer, TimePoint deadline);
   [[nodiscard]] SendConnection* find_for(SendChannel const& channel, Peer const& peer);  // null: still to be dialed
+  [[nodiscard]] SendConnection* find_for_small(Peer const& peer);                        // the same
 
   // Closes connections of other incarnations of the worker; they are fenced from now on.
   void fence(std::string const& worker, std::uint64_t incarnation);

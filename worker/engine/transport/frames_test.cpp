@@ -140,7 +140,13 @@ TEST_CASE("bad frames to the receiving side close the link, fail its runs and ar
          h.magic = 7;
          p.to_rank_0.send(h);
        }},
-      {"frame type 14", [](Impostor& p) { p.to_rank_0.send(epoch_1_header(static_cast<FrameType>(14))); }},
+      {"frame type 15", [](Impostor& p) { p.to_rank_0.send(epoch_1_header(static_cast<FrameType>(15))); }},
+      {"message frame with a length of 7",
+       [](Impostor& p) {
+         auto h = epoch_1_header(FrameType::message);
+         h.length = 7;
+         p.to_rank_0.send(h, std::vector<std::byte>(7));
+       }},
       {"flags 1",
        [](Impostor& p) {
          auto h = epoch_1_header(FrameType::data);
@@ -248,6 +254,12 @@ TEST_CASE("bad frames to the sending side close the link and fail its runs") {
       {"ask frame of epoch 2 for run 1, which is of epoch 1",
        [](Impostor& p) { send_of_epoch_2(p.from_rank_0, FrameType::ask, sizeof(links::Ask)); }},
       {"data frame from the receiving side", [](Impostor& p) { p.from_rank_0.send_data(1, 1, 0, 0, 4); }},
+      {"message frame from the receiving side",
+       [](Impostor& p) {
+         auto h = epoch_1_header(FrameType::message);
+         h.length = 8;
+         p.from_rank_0.send(h, std::vector<std::byte>(8));
+       }},
       {"open frame from the receiving side", [](Impostor& p) { p.from_rank_0.send_open(1, 1, p.open(), "nonsense"); }},
   };
   for (auto const& [says, act] : table) {

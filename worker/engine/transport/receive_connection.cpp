@@ -110,6 +110,11 @@ void ReceiveConnection::retire(Retired const& epoch) {
     refuse(early_[i]->run, early_[i]->epoch, epoch.token, epoch.told_to(peer().worker));
     forget_early(i);
   }
+  auto const is_of_epoch = [&](EarlyMessage const& early) {
+    return early.header.run == epoch.token && early.header.epoch == epoch.epoch;
+  };
+  if (std::erase_if(early_small_, is_of_epoch) != 0)
+    refuse_small_messages(epoch.token, epoch.epoch, epoch.told_to(peer().worker));
 }
 
 bool ReceiveConnection::awaits_coalesced_frame(FrameHeader const& open) const {
@@ -153,6 +158,10 @@ Status ReceiveConnection::frame_arrives(FrameHeader const& header) {
     case FrameType::returned:
     case FrameType::room:
       return bad(std::string(name(header.type)) + " frame from the sending side");
+    case FrameType::message:
+      sink_ = Sink::message;
+      message_ = header;
+      return ok();
     case FrameType::data:
       break;
   }
@@ -196,6 +205,8 @@ std::span<std::byte> ReceiveConnection::payload_space() {
       std::memcpy(&header, frame.data(), sizeof header);
       return frame.subspan(sizeof header + header.length - left_, left_);
     }
+    case Sink::message:
+      return std::span(*scratch_).subspan(message_.length - left_, left_);
     case Sink::nowhere:
       break;
   }
@@ -233,6 +244,7 @@ Status ReceiveConnection::payload_arrived(std::size_t bytes) {
     if (left_ == 0) owner_.touch(channel_->run());
   }
   if (sink_ == Sink::early && left_ == 0) return early_frame_ended();
+  if (sink_ == Sink::message && left_ == 0) message_arrived();
   return ok();
 }
 

@@ -36,6 +36,10 @@ class ReceiveConnection final : public Connection {
   [[nodiscard]] std::vector<std::uint64_t> early_messages(std::uint64_t token, std::uint32_t epoch) const;
   // Tells the owner of a message whose open waits here.
   void report_message(std::uint64_t run);
+  // Tells the owner of the small messages of the epoch that wait here.
+  void report_small_messages(std::uint64_t token, std::uint32_t epoch);
+  // Tells the peer that its small messages of the epoch have failed.
+  void refuse_small_messages(std::uint64_t token, std::uint32_t epoch, Failure const& why);
   // True if an open of this run waits here.
   [[nodiscard]] bool has_early(std::uint64_t run) const { return find_early(run) != early_.size(); }
   // Refuses the opens of a retired epoch that wait here.
@@ -70,7 +74,12 @@ class ReceiveConnection final : public Connection {
     std::vector<std::byte> frames;      // repeated: header, payload, padding to 16 bytes
     ReceiveChannel* channel = nullptr;  // set if the run starts while a frame for it is arriving
   };
-  enum class Sink : std::uint8_t { control, channel, early, nowhere };
+  // A small message of an epoch whose messages this rank has not begun.
+  struct EarlyMessage {
+    links::FrameHeader header;
+    std::vector<std::byte> payload;
+  };
+  enum class Sink : std::uint8_t { control, channel, early, message, nowhere };
 
   void lost(Error const& why) override;
   Status bad(std::string why);
@@ -88,6 +97,8 @@ class ReceiveConnection final : public Connection {
   [[nodiscard]] std::uint64_t early_data_max() const;
   void refuse_early(std::uint64_t run, std::uint32_t epoch, std::uint64_t token, bool is_message, std::string why);
   Status early_frame_ended();
+  [[nodiscard]] bool report(links::FrameHeader const& header, std::span<std::byte const> payload);
+  void message_arrived();
   Status deliver(ReceiveChannel& channel, std::span<std::byte const> frame);
   Status replay(Early& early, ReceiveChannel& channel);
   void abort_arrived(links::FailureNotice const& failure_notice);
@@ -108,6 +119,7 @@ class ReceiveConnection final : public Connection {
   std::vector<Undecided> undecided_;
   OnceQueue<ReceiveChannel> scheduled_;
   std::vector<std::unique_ptr<Early>> early_;
+  std::vector<EarlyMessage> early_small_;
   std::vector<std::uint64_t> refused_;  // the latest runs whose opens were refused: their data is dropped
   bool has_forgotten_ = false;          // older entries of refused_ were dropped: data of any unknown run may be theirs
 
@@ -115,6 +127,7 @@ class ReceiveConnection final : public Connection {
   Sink sink_ = Sink::nowhere;
   std::size_t left_ = 0;
   ReceiveChannel* channel_ = nullptr;
+  links::FrameHeader message_;  // of the small message that is arriving
   Early* arriving_early_ = nullptr;
   std::size_t early_at_ = 0;  // where the current frame begins in Early::frames
   bool timing_ = false;       // the payload is large enough to be timed

@@ -42,6 +42,13 @@ void SendConnection::sent(links::CoalescedFrame const& coalesced_frame, std::chr
   counters_.was_sending(took);
 }
 
+bool SendConnection::send(links::MessageFrame const& message) {
+  if (link() == nullptr || is_closing() || is_closed() || has_notes() || !link()->send_message(message)) return false;
+  frame_moved();
+  counters_.sent(message.header.length);
+  return true;
+}
+
 void SendConnection::schedule(SendChannel& channel) {
   scheduled_.push(channel);
   touch();
@@ -91,6 +98,7 @@ Status SendConnection::frame_arrives(FrameHeader const& header) {
     case FrameType::data:
     case FrameType::lies:
     case FrameType::wrote:
+    case FrameType::message:
       return bad(std::string(name(header.type)) + " frame from the receiving side");
     case FrameType::abort:
     case FrameType::refuse:
@@ -146,7 +154,8 @@ Status SendConnection::failure_notice_arrived() {
   if (run == nullptr) {
     // The whole message was on its way, and its receiver has no use for it.
     auto const* const ended = owner_.find_ended(header.run);
-    if (ended != nullptr && ended->was_message && ended->has(failure_notice->token))
+    bool const was_run = ended != nullptr && ended->was_message && ended->has(failure_notice->token);
+    if (was_run || header.run == failure_notice->token)
       owner_.message_failed(failure_notice->token, header.epoch, from_failure_notice(*failure_notice, peer().worker));
     return ok();
   }

@@ -43,6 +43,8 @@ class SendConnection final : public Connection {
   [[nodiscard]] links::Taken send(links::CoalescedFrame const& coalesced_frame,
                                   std::chrono::steady_clock::time_point began);
   void sent(links::CoalescedFrame const& coalesced_frame, std::chrono::steady_clock::duration took);
+  // Sends a small message at once. False, and nothing is sent, if something is in its way.
+  [[nodiscard]] bool send(links::MessageFrame const& message);
   // The channel has frames to send.
   void schedule(SendChannel& channel);
 

@@ -15,6 +15,8 @@ class Surroundings : public Clock {
   virtual void dial(std::uint64_t send_connection, Peer const& peer, TimePoint deadline) = 0;
   // Calls Engine::settle() soon, after links have had a chance to move, because local work is left.
   virtual void settle_soon() = 0;
+  // Calls Engine::watch_receives() soon: a receive waits for its message. Threads that poll do so by themselves.
+  virtual void watch_soon() = 0;
   // A run was started: Engine::next_deadline() may be earlier now.
   virtual void deadline_changed() = 0;
   // Calls Engine::poll_devices() in a moment, once for any number of requests, because GPUs are at work.

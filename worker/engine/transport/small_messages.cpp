@@ -1,0 +1,51 @@
+// The receiving end's part with small messages: reports them, or keeps them until this rank begins with the messages of
+// their epoch.
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "worker/engine/transport/connection_owner.hpp"
+#include "worker/engine/transport/receive_connection.hpp"
+
+namespace chorus::engine {
+
+using links::FrameHeader;
+
+void ReceiveConnection::refuse_small_messages(std::uint64_t token, std::uint32_t epoch, Failure const& why) {
+  if (!is_closed()) send_failure_notice(links::FrameType::refuse, token, epoch, to_failure_notice(why, token));
+}
+
+bool ReceiveConnection::report(FrameHeader const& header, std::span<std::byte const> payload) {
+  links::MessageFrame message{header, {}, payload.subspan(sizeof(links::MessageHead))};
+  std::memcpy(&message.head, payload.data(), sizeof message.head);
+  return owner_.message_frame_arrived(peer(), message);
+}
+
+void ReceiveConnection::message_arrived() {
+  sink_ = Sink::nowhere;
+  auto const payload = std::span<std::byte const>(*scratch_).first(message_.length);
+  if (report(message_, payload)) return;
+  auto const token = message_.run;
+  if (auto const* const retired = owner_.find_retired(token, message_.epoch))
+    return refuse_small_messages(token, message_.epoch, retired->told_to(peer().worker));
+  if (auto const most = owner_.options().early_runs; early_small_.size() >= most)
+    return refuse_small_messages(token, message_.epoch,
+                                 {EngineErrc::aborted,
+                                  "more than " + std::to_string(most) + " messages of " + peer().worker +
+                                      " wait for the first message call of their group here",
+                                  {},
+                                  {}});
+  early_small_.push_back({message_, {payload.begin(), payload.end()}});
+}
+
+void ReceiveConnection::report_small_messages(std::uint64_t token, std::uint32_t epoch) {
+  auto const others = std::stable_partition(early_small_.begin(), early_small_.end(), [&](auto const& early) {
+    return early.header.run != token || early.header.epoch != epoch;
+  });
+  std::vector<EarlyMessage> const of_epoch(std::make_move_iterator(others),
+                                           std::make_move_iterator(early_small_.end()));
+  early_small_.erase(others, early_small_.end());
+  for (auto const& early : of_epoch) static_cast<void>(report(early.header, early.payload));
+}
+
+}  // namespace chorus::engine
