@@ -6,9 +6,10 @@ namespace chorus::api {
 
 BOOST_DESCRIBE_STRUCT(SimulationRequest, (),
                       (ranks, topology, overrides, links, op, bytes, dtype, algorithm, root, arity, algorithm_shape,
-                       reproducible))
+                       reproducible, compression))
 BOOST_DESCRIBE_STRUCT(SimulatedPlan, (),
-                      (algorithm, root, arity, algorithm_shape, seconds, rounds, bytes_per_rank, bottleneck))
+                      (algorithm, root, arity, algorithm_shape, seconds, rounds, bytes_per_rank, wire_bytes,
+                       bottleneck))
 BOOST_DESCRIBE_STRUCT(SimulationAnswer, (), (op, ranks, bytes, topology, items, lower_bound, order, stretch))
 
 constexpr auto required(SimulationAnswer const*) { return std::array<std::string_view, 1>{"items"}; }

@@ -25,6 +25,7 @@ struct SimulationRequest {
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> algorithm_shape;
   bool reproducible = false;
+  std::optional<Compression> compression;  // of a format that is named, not auto
 };
 
 struct SimulatedPlan {
@@ -34,8 +35,9 @@ struct SimulatedPlan {
   std::vector<std::uint32_t> algorithm_shape;  // empty: the algorithm's own choice
   double seconds = 0;
   std::uint32_t rounds = 0;
-  std::uint64_t bytes_per_rank = 0;  // sent by the busiest rank
-  std::string bottleneck;            // "nic of host h1 (receive)", "port of rank 0 (send)", "latency", ...
+  std::uint64_t bytes_per_rank = 0;         // sent by the busiest rank
+  std::optional<std::uint64_t> wire_bytes;  // size of the vector's codes; none: the plan sends elements
+  std::string bottleneck;                   // "nic of host h1 (receive)", "port of rank 0 (send)", "latency", ...
 };
 
 struct SimulationAnswer {

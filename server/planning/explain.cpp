@@ -119,6 +119,19 @@ Result<model::Choice> select_in(Place const& place, model::Wish wish, std::uint6
   return choice;
 }
 
+Result<std::optional<CompressionWish>> compression_of(std::optional<api::Compression> const& wished, Op op,
+                                                      Dtype dtype) {
+  if (!wished) return std::optional<CompressionWish>();
+  auto const known = parse_compression(wished->format, wished->between, wished->allow);
+  if (!known) return Error(PlanErrc::unsupported_operation, known.error().detail);
+  auto const fixed = known->fixed();
+  if ((fixed && !plan::has_codes(dtype, *fixed)) || !can_be_compressed(op))
+    return Error(PlanErrc::unsupported_operation, std::string(name(op)) + " of " + std::string(name(dtype)) +
+                                                      " has no compression '" + to_string(*known) +
+                                                      "': docs/reference/compressed_collectives.md");
+  return std::optional(*known);
+}
+
 std::uint64_t Vector::priced_elements(Sent const& sent, Op op, std::uint32_t ranks) const {
   if (sent && !sent->between) return plan::carriers_of(sent->format, op, ranks, sizes);
   return std::accumulate(sizes.counts.begin(), sizes.counts.end(), sizes.counts.empty() ? sizes.elements : 0);

@@ -39,6 +39,10 @@ inline constexpr std::uint32_t drawn_ranks_max = 64;  // above, PlanAnswer::roun
   return wire_bytes == 0 ? 1 : static_cast<double>(bytes) / static_cast<double>(wire_bytes);
 }
 
+// Returns the compression of a dry run. Errors: PlanErrc::unsupported_operation, also for an unknown format.
+[[nodiscard]] Result<std::optional<CompressionWish>> compression_of(std::optional<api::Compression> const& wished,
+                                                                    Op op, Dtype dtype);
+
 // What a collective moves. `sent`: elements, or codes of all messages or of some; the dtype has these codes.
 struct Vector {
   plan::Sizes sizes;

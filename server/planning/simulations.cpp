@@ -7,7 +7,8 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/core/nearest_name.hpp"
-#include "collectives/model/fold.hpp"
+#include "collectives/model/codec.hpp"
+#include "collectives/model/compressions.hpp"
 #include "collectives/model/select.hpp"
 #include "collectives/model/simulate.hpp"
 #include "server/planning/explain.hpp"
@@ -75,11 +76,6 @@ http::Checked<model::Wish> wish_of(api::SimulationRequest const& request, std::u
   return wish;
 }
 
-struct Vector {
-  std::uint64_t elements;
-  std::size_t element_bytes;
-};
-
 http::Checked<Vector> vector_of(api::SimulationRequest const& request) {
   auto const dtype = parse_dtype(request.dtype);
   if (!dtype) return invalid_at("/dtype", unknown_name("dtype", request.dtype, names_of(all_dtypes)));
@@ -87,7 +83,16 @@ http::Checked<Vector> vector_of(api::SimulationRequest const& request) {
   if (request.bytes % size != 0)
     return invalid_at("/bytes", std::to_string(request.bytes) + " is not a multiple of the " + std::to_string(size) +
                                     " bytes of " + request.dtype);
-  return Vector{request.bytes / size, size};
+  return Vector{{request.bytes / size, {}, {}}, *dtype};
+}
+
+http::Checked<std::optional<Compression>> sent_by(api::SimulationRequest const& request, Op op, Dtype dtype) {
+  auto const wish = compression_of(request.compression, op, dtype);
+  if (wish.has_error()) return invalid_at("/compression", wish.error().detail);
+  if (!*wish) return std::optional<Compression>();
+  if ((*wish)->is_automatic())
+    return invalid_at("/compression", "'auto' is for dry runs; name a format to simulate it");
+  return (*wish)->fixed();
 }
 
 // An algorithm and the specs to simulate.
@@ -98,8 +103,18 @@ struct Entry {
 
 class Study {
  public:
+  // The wish says what is sent. `network`: of runs of what is sent.
   Study(model::Wish const& wish, model::Network const& network, Vector vector)
-      : wish_(wish), network_(network), vector_(vector), candidates_(wish, network) {}
+      : wish_(wish),
+        network_(network),
+        vector_(std::move(vector)),
+        elements_(vector_.priced_elements(wish.compression, wish.op, network.ranks())),
+        element_bytes_(vector_.priced_element_bytes(wish.compression)),
+        candidates_(wish, network) {
+    if (model::coded_level(wish.compression, network)) codes_ = wish.compression->format;
+    if (wish.compression && !wish.compression->between)
+      conversion_s_ = model::conversion_s(network, wish.compression->format, wish.op, elements_);
+  }
 
   // Empty if there is at least one entry.
   std::optional<http::Problem> find_entries(std::uint64_t rounds_max) {
@@ -151,7 +166,7 @@ class Study {
                                                  std::vector<plan::Spec> specs) const {
     if (specs.size() < 2 || network_.ranks() <= model::max_simulated_ranks) return specs;
     auto const seconds = [&](plan::Spec const& spec) {
-      return model::fold(algorithm, spec, network_, vector_.elements, vector_.element_bytes).seconds;
+      return model::price(algorithm, spec, network_, elements_, element_bytes_, codes_).seconds;
     };
     auto best = std::size_t{0};
     auto best_s = seconds(specs[0]);
@@ -161,9 +176,16 @@ class Study {
   }
 
   [[nodiscard]] api::SimulatedPlan simulated(plan::Algorithm const& algorithm, plan::Spec const& spec) const {
-    auto const [cost, bottleneck] = model::simulate(algorithm, spec, network_, vector_.elements, vector_.element_bytes);
-    return {spec.algorithm, spec.root,   spec.arity,          spec.shape,
-            cost.seconds,   cost.rounds, cost.bytes_per_rank, bottleneck};
+    auto const [cost, bottleneck] = model::simulate(algorithm, spec, network_, elements_, element_bytes_, codes_);
+    return {spec.algorithm,
+            spec.root,
+            spec.arity,
+            spec.shape,
+            cost.seconds + conversion_s_,
+            cost.rounds,
+            cost.bytes_per_rank,
+            vector_.wire_bytes(wish_.compression, spec),
+            bottleneck};
   }
 
   [[nodiscard]] http::Problem refuse(Error const& error) const {
@@ -174,7 +196,11 @@ class Study {
 
   model::Wish const& wish_;
   model::Network const& network_;
-  Vector vector_;
+  Vector const vector_;
+  std::uint64_t const elements_;  // of the run
+  std::size_t const element_bytes_;
+  std::optional<WireFormat> codes_;  // of messages between groups
+  double conversion_s_ = 0;          // before and after the run
   model::Candidates candidates_;
   std::vector<Entry> entries_;
 };
@@ -190,12 +216,16 @@ http::Checked<api::SimulationAnswer> simulate(api::SimulationRequest const& requ
   if (wish.has_error()) return wish.error();
   auto const vector = vector_of(request);
   if (vector.has_error()) return vector.error();
+  auto const sent = sent_by(request, wish->op, vector->dtype);
+  if (sent.has_error()) return sent.error();
 
   Place place{*shape, model::overridden(constants, *shape), std::nullopt, std::nullopt};
   if (request.links)
     if (auto problem = connect(place, *request.links, request.bytes)) return std::move(*problem);
   if (wish->root) wish->root = place.rank_of(*wish->root);
+  if (*sent && !(*sent)->between) place.constants = model::of_codes(place.constants, (*sent)->format);
   auto const network = place.network();
+  *wish = model::wish_for(*wish, *sent);
   Study study(*wish, network, *vector);
   if (auto problem = study.find_entries(rounds_max)) return std::move(*problem);
   api::SimulationAnswer answer;

@@ -170,3 +170,43 @@ TEST_CASE("large groups take the variant with the least folded cost, which is ne
     CHECK(chosen.seconds < 1.3 * answer(request).items.at(0).seconds);
   }
 }
+
+TEST_CASE("with a compression, plans send its codes: fewer bytes, encoded and decoded, and less time on slow links") {
+  auto request = request_for("flat:4;rack=1ms,100Mbit/s");
+  auto const elements = answer(request);
+  request.compression = api::Compression{"int8", std::nullopt};
+  auto const codes = answer(request);
+  CHECK(codes.items.front().seconds < 0.4 * elements.items.front().seconds);
+  for (auto const& plan : codes.items) {
+    CHECK(plan.wire_bytes == (1 << 18) + (1 << 18) / 256 * 4);
+    auto const same = std::ranges::find(elements.items, plan.algorithm, &api::SimulatedPlan::algorithm);
+    REQUIRE(same != elements.items.end());
+    CHECK_FALSE(same->wire_bytes);
+    CHECK(plan.bytes_per_rank < 0.3 * static_cast<double>(same->bytes_per_rank));
+  }
+}
+
+TEST_CASE("with a compression between racks, only the plan that sends codes there does") {
+  auto request = request_for("racks:2x2x1");
+  request.compression = api::Compression{"bf16", "rack"};
+  std::vector<std::string> senders;
+  for (auto const& plan : answer(request).items)
+    if (plan.wire_bytes) senders.push_back(plan.algorithm);
+  CHECK(senders == std::vector<std::string>{"grouped_allpairs"});
+}
+
+TEST_CASE("a compression that cannot be simulated is refused") {
+  auto const why_not = [](char const* op, char const* dtype, api::Compression const& compression) {
+    auto request = request_for("flat:4");
+    request.op = op;
+    request.dtype = dtype;
+    request.compression = compression;
+    auto const error = refused(request);
+    CHECK(error.pointer == "/compression");
+    return error.detail;
+  };
+  CHECK(mentions(why_not("all_reduce", "i32", {"int8", std::nullopt}), "all_reduce of i32 has no compression 'int8'"));
+  CHECK(mentions(why_not("all_to_all", "f32", {"int8", std::nullopt}), "all_to_all of f32 has no compression"));
+  CHECK(mentions(why_not("all_reduce", "f32", {"int4", std::nullopt}), "int4"));
+  CHECK(mentions(why_not("all_reduce", "f32", {"auto", std::nullopt}), "name a format"));
+}

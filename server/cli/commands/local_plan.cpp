@@ -27,24 +27,15 @@ Result<Planned> plan_locally(api::PlanRequest const& request, model::Constants c
   auto const elements = elements_of(request, *dtype);
   if (!elements) return elements.error();
 
-  std::optional<CompressionWish> compression;
-  if (request.compression) {
-    auto const& wished = *request.compression;
-    auto const known = parse_compression(wished.format, wished.between, wished.allow);
-    if (!known) return Error(CliErrc::bad_value, known.error().detail);
-    auto const fixed = known->fixed();
-    if ((fixed && !plan::has_codes(*dtype, *fixed)) || !can_be_compressed(*op))
-      return Error(CliErrc::bad_value, request.op + " of " + request.dtype + " has no compression '" +
-                                           to_string(*known) + "': docs/reference/compressed_collectives.md");
-    compression = *known;
-  }
+  auto const compression = planning::compression_of(request.compression, *op, *dtype);
+  if (!compression) return Error(CliErrc::bad_value, compression.error().detail);
   model::Wish const wish{.op = *op,
                          .algorithm = request.algorithm,
                          .root = request.root,
                          .arity = request.arity,
                          .shape = request.algorithm_shape,
                          .reproducible = request.reproducible};
-  auto answer = planning::plan_in(*place, wish, {{*elements, {}, {}}, *dtype}, compression, local_ranks_limit);
+  auto answer = planning::plan_in(*place, wish, {{*elements, {}, {}}, *dtype}, *compression, local_ranks_limit);
   if (!answer) return answer.error();
   return Planned{std::move(*answer), static_cast<std::uint32_t>(place->shape.localities.size())};
 }

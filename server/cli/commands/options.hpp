@@ -90,32 +90,33 @@ template <class Vocabulary>
   return one_of_names(names_of(vocabulary));
 }
 
-// --compression FORMAT, and --between LEVEL beside it.
-inline void add_compression(CLI::App& app, std::optional<api::Compression>& target) {
+// --compression FORMAT, and --between LEVEL beside it; with `chooses`, also --compression auto and its --allow.
+inline void add_compression(CLI::App& app, std::optional<api::Compression>& target, bool chooses = true) {
   auto const set = [&target](auto member) {
     return [&target, member](std::string const& text) {
       if (!target) target.emplace();
       (*target).*member = text;
     };
   };
-  auto formats_and_auto = names_of(all_wire_formats);
-  formats_and_auto.emplace_back("auto");
+  auto formats = names_of(all_wire_formats);
+  if (chooses) formats.emplace_back("auto");
+  std::string const text = chooses ? "; auto: of the fastest that is allowed, or none if none pays" : "";
   auto* const format = app.add_option_function<std::string>("--compression", set(&api::Compression::format),
-                                                            "send codes of this format, which lose precision; auto: of "
-                                                            "the fastest that is allowed, or none if none pays")
-                           ->check(one_of_names(std::move(formats_and_auto)))
+                                                            "send codes of this format, which lose precision" + text)
+                           ->check(one_of_names(std::move(formats)))
                            ->type_name("FORMAT");
-  app.add_option_function<std::vector<std::string>>(
-         "--allow",
-         [&target](std::vector<std::string> const& formats) {
-           if (!target) target.emplace();
-           target->allow = formats;
-         },
-         "formats that --compression auto may take (default: bf16)")
-      ->delimiter(',')
-      ->check(one_of(all_wire_formats))
-      ->type_name("FORMATS")
-      ->needs(format);
+  if (chooses)
+    app.add_option_function<std::vector<std::string>>(
+           "--allow",
+           [&target](std::vector<std::string> const& allowed) {
+             if (!target) target.emplace();
+             target->allow = allowed;
+           },
+           "formats that --compression auto may take (default: bf16)")
+        ->delimiter(',')
+        ->check(one_of(all_wire_formats))
+        ->type_name("FORMATS")
+        ->needs(format);
   app.add_option_function<std::string>("--between", set(&api::Compression::between),
                                        "only between two of these, and elements inside")
       ->check(one_of(levels_between))

@@ -15,6 +15,7 @@
 #include "server/cli/output/long_work.hpp"
 #include "server/cli/output/table.hpp"
 #include "server/cli/text/format.hpp"
+#include "server/planning/explain.hpp"
 #include "server/planning/simulations.hpp"
 
 namespace chorus::cli {
@@ -35,6 +36,10 @@ boost::json::object to_json(api::SimulationAnswer const& answer, api::SimulatedP
                            {"rounds", plan.rounds},
                            {"bytes_per_rank", plan.bytes_per_rank},
                            {"bottleneck", plan.bottleneck}};
+  if (plan.wire_bytes) {
+    line["wire_bytes"] = *plan.wire_bytes;
+    line["compression_ratio"] = planning::compression_ratio(answer.bytes, *plan.wire_bytes);
+  }
   if (answer.order) line["order"] = boost::json::value_from(*answer.order);
   if (answer.stretch)
     line["stretch"] = {{"arrival_order", answer.stretch->arrival_order}, {"assigned", answer.stretch->assigned}};
@@ -54,8 +59,8 @@ void print_answer(api::SimulationAnswer const& answer, std::ostream& out) {
                {"BOTTLENECK"}});
   for (auto const& plan : answer.items)
     table.add({format_algorithm(plan.algorithm, plan.root, plan.arity, plan.algorithm_shape),
-               format_seconds(plan.seconds), std::to_string(plan.rounds), format_bytes(plan.bytes_per_rank),
-               plan.bottleneck});
+               format_seconds(plan.seconds), std::to_string(plan.rounds),
+               format_bytes(plan.bytes_per_rank) + (plan.wire_bytes ? " of codes" : ""), plan.bottleneck});
   table.print(out);
 }
 
@@ -118,6 +123,7 @@ void add_simulate(CLI::App& root, Commands& commands) {
   add_number(command, "--arity", request->arity, 1, plan::max_ranks, "children per node of a tree, base of a bcube");
   add_algorithm_shape(command, request->algorithm_shape);
   command.add_flag("--reproducible", request->reproducible, "only algorithms that reduce in the order of the workers");
+  add_compression(command, request->compression, false);
   add_constants(command, options->constants);
   commands.bind(command, [options](Session const& session) { return simulate(*options, session); });
 }
