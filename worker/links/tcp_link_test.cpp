@@ -135,7 +135,9 @@ TEST_CASE("coalesced frames are sent until the peer is slow, and the rest of the
   CHECK(receiver.is_intact);
 }
 
-TEST_CASE("small messages are sent until the peer is slow, and the rest of the last one later") {
+TEST_CASE(
+    "small messages are sent until the peer is slow, and again when it has read them, whatever becomes of their "
+    "memory") {
   SlowPair pair;
   auto& [io, from, to] = pair;
   std::vector<std::byte> content(message_content_max, std::byte{7});
