@@ -55,6 +55,7 @@ class SimulatedPlan:
     rounds: int
     bytes_per_rank: int
     bottleneck: str
+    wire_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
