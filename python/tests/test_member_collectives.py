@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 import chorus
-from chorus.native import tensors
+from chorus.native import options, tensors
 from members import Pair
 from services import Fleet
 
@@ -356,6 +356,7 @@ def test_codes_between_hosts_change_nothing_on_one_host(pair: Pair) -> None:
 
 def test_auto_compresses_nothing_on_one_host(pair: Pair) -> None:
     whole = numpy.linspace(-1, 1, 1000, dtype="f4")
-    for compression in ("auto", {"format": "auto", "allow": ["bf16", "int8"]}):
+    wishes: list[options.Compression] = ["auto", {"format": "auto", "allow": ["bf16", "int8"]}]
+    for compression in wishes:
         for result in pair.both(lambda group, rank: group.all_reduce(whole * (rank + 1), compression=compression)):
             assert (result == 3 * whole).all()

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/core/errc.hpp"
 #include "collectives/plan/codes.hpp"
 #include "collectives/plan/positions.hpp"
 #include "collectives/plan/program.hpp"

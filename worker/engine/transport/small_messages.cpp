@@ -1,8 +1,8 @@
 // The receiving end's part with small messages: reports them, or keeps them until this rank begins with the messages of
 // their epoch.
-#include <algorithm>
 #include <cstring>
-#include <iterator>
+#include <utility>
+#include <vector>
 
 #include "worker/engine/transport/connection_owner.hpp"
 #include "worker/engine/transport/receive_connection.hpp"
@@ -39,12 +39,12 @@ void ReceiveConnection::message_arrived() {
 }
 
 void ReceiveConnection::report_small_messages(std::uint64_t token, std::uint32_t epoch) {
-  auto const others = std::stable_partition(early_small_.begin(), early_small_.end(), [&](auto const& early) {
-    return early.header.run != token || early.header.epoch != epoch;
-  });
-  std::vector<EarlyMessage> const of_epoch(std::make_move_iterator(others),
-                                           std::make_move_iterator(early_small_.end()));
-  early_small_.erase(others, early_small_.end());
+  std::vector<EarlyMessage> of_epoch, others;
+  for (auto& early : early_small_) {
+    bool const is_of_epoch = early.header.run == token && early.header.epoch == epoch;
+    (is_of_epoch ? of_epoch : others).push_back(std::move(early));
+  }
+  early_small_ = std::move(others);
   for (auto const& early : of_epoch) static_cast<void>(report(early.header, early.payload));
 }
 
