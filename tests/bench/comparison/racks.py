@@ -81,6 +81,9 @@ class Network:
         run("ip", "-n", self.rack(rack), "link", "set", device, "master", "bridge", "up")
 
     def build(self):
+        addresses = subprocess.run(["ip", "-o", "addr"], capture_output=True, text=True, timeout=30, check=False).stdout
+        if f" {OBSERVER}/" in addresses:
+            raise Failure(f"{OBSERVER} is in use, as after a run that was killed: ip -o addr, ip link del, ip netns del")
         for rack in range(self.racks):
             self.add(self.rack(rack))
             run("ip", "-n", self.rack(rack), "link", "add", "bridge", "type", "bridge")
