@@ -6,6 +6,7 @@
 
 #include "collectives/model/codec.hpp"
 #include "collectives/model/learned_costs.hpp"
+#include "collectives/model/racks_for_tests.hpp"
 #include "collectives/plan/codes.hpp"
 
 using namespace chorus;
@@ -13,25 +14,10 @@ using namespace chorus::model;
 
 namespace {
 
-// Racks of two hosts with one rank each.
-std::vector<Locality> racks(int count) {
-  std::vector<Locality> localities;
-  for (int rank = 0; rank < 2 * count; ++rank)
-    localities.push_back({"", "", "r" + std::to_string(rank / 2), "h" + std::to_string(rank)});
-  return localities;
-}
-
 std::vector<std::string> names(Alternatives const& alternatives) {
   std::vector<std::string> names;
   for (auto const& sent : alternatives.sent) names.push_back(sent ? to_string(*sent) : "elements");
   return names;
-}
-
-Constants with_links(double bytes_per_s) {
-  auto constants = Constants::defaults();
-  for (auto& link : constants.level) link.beta_s_per_byte = 1 / bytes_per_s;
-  constants.uplink_s_per_byte = {1 / bytes_per_s, 0, 0, 0};
-  return constants;
 }
 
 using Names = std::vector<std::string>;

@@ -2,16 +2,19 @@
 
 #include <array>
 #include <cstdio>
-#include <utility>
 
 namespace chorus::model {
 
+InUnit in_unit(double seconds) {
+  if (seconds < 1e-3) return {seconds * 1e6, "us"};
+  if (seconds < 1) return {seconds * 1e3, "ms"};
+  return {seconds, "s"};
+}
+
 std::string duration(double seconds) {
   std::array<char, 32> text{};
-  auto const [scale, unit] = seconds < 1e-3 ? std::pair(1e6, "us")
-                             : seconds < 1  ? std::pair(1e3, "ms")
-                                            : std::pair(1.0, "s");
-  std::snprintf(text.data(), text.size(), "%.2f %s", seconds * scale, unit);
+  auto const [number, unit] = in_unit(seconds);
+  std::snprintf(text.data(), text.size(), "%.2f %s", number, unit);
   return text.data();
 }
 

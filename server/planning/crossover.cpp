@@ -8,6 +8,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
+#include "collectives/model/readable.hpp"
 #include "server/planning/simulations.hpp"
 #include "server/planning/svg.hpp"
 
@@ -65,10 +66,8 @@ std::string size_text(std::uint64_t bytes) {
 
 std::string time_text(double seconds) {
   std::array<char, 32> text{};
-  auto const [factor, unit] = seconds < 1e-3 ? std::pair(1e6, "us")
-                              : seconds < 1  ? std::pair(1e3, "ms")
-                                             : std::pair(1.0, "s");
-  std::snprintf(text.data(), text.size(), "%.3g %s", seconds * factor, unit);
+  auto const [number, unit] = model::in_unit(seconds);
+  std::snprintf(text.data(), text.size(), "%.3g %s", number, unit);
   return text.data();
 }
 

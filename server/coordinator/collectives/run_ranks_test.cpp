@@ -24,14 +24,20 @@ model::Wish wish_for(Op op, bool reproducible) {
   return wish;
 }
 
+// A tensor of each worker.
+Admitted admitted_by(std::size_t workers) {
+  Admitted admitted;
+  admitted.versions.resize(workers);
+  admitted.parts.resize(workers);
+  admitted.tensors.resize(workers);
+  admitted.devices.resize(workers);
+  return admitted;
+}
+
 // Returns the run's rank of the group's rank 0, and the worker with rank 0 in the run.
 std::pair<std::uint32_t, std::string> first_of(api::Group const& group, model::Wish const& wish) {
   api::Collective collective;
-  Admitted admitted;
-  admitted.versions.resize(group.members.size());
-  admitted.parts.resize(group.members.size());
-  admitted.tensors.resize(group.members.size());
-  admitted.devices.resize(group.members.size());
+  auto const admitted = admitted_by(group.members.size());
   auto const request = RunRanks(group, wish).request(0, group, collective, admitted, "token", 1000);
   return {request.rank, request.members.at(0).worker};
 }
@@ -93,13 +99,8 @@ TEST_CASE("workers are told the format that was decided for, and nothing where e
     api::Collective collective;
     collective.request.compression = std::move(wish);
     collective.wire_format = std::move(decided);
-    Admitted admitted;
-    admitted.versions = {2};
-    admitted.parts.resize(1);
-    admitted.tensors = {0};
-    admitted.devices.resize(1);
     return RunRanks(group, wish_for(Op::all_reduce, false))
-        .request(0, group, collective, admitted, "token", 1000)
+        .request(0, group, collective, admitted_by(1), "token", 1000)
         .compression;
   };
   CHECK(told({"int8", "rack"}, std::nullopt)->format == "int8");
@@ -116,13 +117,8 @@ TEST_CASE("segments have the size of the collective, else of the group, else the
   auto const segment_bytes = [&](std::optional<std::uint64_t> asked) {
     api::Collective collective;
     collective.request.schedule.segment_bytes = asked;
-    Admitted admitted;
-    admitted.versions = {2};
-    admitted.parts.resize(1);
-    admitted.tensors = {0};
-    admitted.devices.resize(1);
     return RunRanks(group, wish_for(Op::all_reduce, false))
-        .request(0, group, collective, admitted, "token", 1000)
+        .request(0, group, collective, admitted_by(1), "token", 1000)
         .schedule.segment_bytes;
   };
   CHECK(segment_bytes(std::nullopt) == 262144);  // groups of older journals have no size
@@ -138,13 +134,8 @@ TEST_CASE("a run has the positions of its group, unless it takes the ranks in th
     api::Collective collective;
     collective.request.op = "all_reduce";
     collective.algorithm = algorithm;
-    Admitted admitted;
-    admitted.versions.resize(3);
-    admitted.parts.resize(3);
-    admitted.tensors.resize(3);
-    admitted.devices.resize(3);
     return RunRanks(group, wish_for(Op::all_reduce, false))
-        .request(0, group, collective, admitted, "token", 1000)
+        .request(0, group, collective, admitted_by(3), "token", 1000)
         .by_position;
   };
   CHECK(positions("ring") == group.by_position);

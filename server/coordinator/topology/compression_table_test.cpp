@@ -3,27 +3,15 @@
 
 #include <algorithm>
 
+#include "collectives/model/racks_for_tests.hpp"
 #include "server/coordinator/topology/compression_table.hpp"
 #include "server/coordinator/topology/selection_table.hpp"
 
 using namespace chorus;
 using namespace chorus::coordinator;
+using model::racks, model::with_links;
 
 namespace {
-
-std::vector<Locality> racks(int count) {
-  std::vector<Locality> localities;
-  for (int rank = 0; rank < 2 * count; ++rank)
-    localities.push_back({"", "", "r" + std::to_string(rank / 2), "h" + std::to_string(rank)});
-  return localities;
-}
-
-model::Constants with_links(double bytes_per_s) {
-  auto constants = model::Constants::defaults();
-  for (auto& link : constants.level) link.beta_s_per_byte = 1 / bytes_per_s;
-  constants.uplink_s_per_byte = {1 / bytes_per_s, 0, 0, 0};
-  return constants;
-}
 
 std::vector<api::CompressionSelection> table_for(std::vector<Locality> const& localities,
                                                  model::Constants const& constants) {
