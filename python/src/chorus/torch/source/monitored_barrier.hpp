@@ -47,7 +47,7 @@ class MonitoredBarrier {
         failure = (missing.find(',') == std::string::npos ? "Rank " : "Ranks ") + missing + within;
       store_->set(prefix + "result", to_bytes(failure));
     } else {
-      store_->set(prefix + std::to_string(rank_), {});
+      store_->set(prefix + std::to_string(rank_), std::vector<std::uint8_t>{});
       bool const told = holds_until(deadline + patience, [&] { return store_->check({prefix + "result"}); });
       failure = told ? to_text(store_->get(prefix + "result")) : "Rank 0" + within;
     }

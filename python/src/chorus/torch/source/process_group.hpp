@@ -250,7 +250,7 @@ class ProcessGroup : public Base {
     });
   }
 
-#if TORCH_VERSION_MAJOR >= 2
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 1)
   WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                           const c10d::AllgatherOptions& opts = {}) override {
     constexpr Kind kind{"all_gather_into_tensor_coalesced", c10d::OpType::ALLGATHER_COALESCED, "chorus:all_gather"};
