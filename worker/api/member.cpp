@@ -4,6 +4,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
+#include "collectives/core/error_feedback.hpp"
 #include "collectives/plan/codes.hpp"
 #include "worker/api/errc.hpp"
 #include "worker/service/requests/problems.hpp"
@@ -47,17 +48,8 @@ Status Member::check_timeout(std::chrono::milliseconds timeout) {
 
 Status Member::check_feedback(Options const& options, bool is_list) {
   if (options.error_feedback.empty()) return ok();
-  if (!options.compression)
-    return Error(WorkerErrc::bad_argument, "error_feedback '" + options.error_feedback + "' without a compression");
-  if (options.compression->is_automatic())
-    return Error(WorkerErrc::bad_argument, "error_feedback '" + options.error_feedback +
-                                               "' is for codes of a format, and 'auto' may send elements");
-  if (options.compression->between())
-    return Error(WorkerErrc::bad_argument,
-                 "error_feedback '" + options.error_feedback + "' is for codes of all messages, not between groups");
-  if (is_list)
-    return Error(WorkerErrc::bad_argument,
-                 "error_feedback '" + options.error_feedback + "' is for one tensor, not for a list of tensors");
+  if (auto const able = check_error_feedback(options.compression, is_list); !able)
+    return Error(WorkerErrc::bad_argument, "error_feedback '" + options.error_feedback + "' " + able.error().detail);
   return ok();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/core/error_feedback.hpp"
 #include "collectives/core/nearest_name.hpp"
 #include "collectives/plan/codes.hpp"
 #include "server/coordinator/groups/groups.hpp"
@@ -194,13 +195,9 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (auto problem = check_local_algorithm(request)) return std::move(*problem);
   auto const compression = check_compression(request.compression, request.op, *reduce, request.algorithm);
   if (compression.has_error()) return compression.error();
-  bool const feeds_back = request.error_feedback.value_or(false);
-  if (feeds_back && !compression.value())
-    return invalid_field("/error_feedback", "is for collectives with compression");
-  if (feeds_back && compression.value()->is_automatic())
-    return invalid_field("/error_feedback", "is for codes of a format, and 'auto' may send elements: name the format");
-  if (feeds_back && compression.value()->between())
-    return invalid_field("/error_feedback", "is for codes of all messages, not between groups");
+  if (request.error_feedback.value_or(false))
+    if (auto const able = check_error_feedback(compression.value(), false); able.has_error())
+      return invalid_field("/error_feedback", able.error().detail);
   auto wish = check_wish({request.op, request.algorithm, request.root, request.arity, request.algorithm_shape,
                           request.reproducible, compression.value()});
   if (wish.has_error()) return wish.error();

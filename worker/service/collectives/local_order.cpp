@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/core/error_feedback.hpp"
 #include "collectives/core/nearest_name.hpp"
 #include "collectives/core/op.hpp"
 #include "worker/engine/trace/run_identity.hpp"
@@ -188,8 +189,9 @@ std::optional<Problem> check_call(Op op, api::LocalCall const& call) {
   if (!reduce) return reduce.error();
   auto const compression = check_compression(call.compression);
   if (!compression) return compression.error();
-  if (call.error_feedback.value_or(false) && *compression && (*compression)->is_automatic())
-    return invalid_field("/error_feedback", "is for codes of a format, and 'auto' may send elements: name the format");
+  if (call.error_feedback.value_or(false))
+    if (auto const able = check_error_feedback(*compression, !call.tensors.empty()); !able)
+      return invalid_field("/error_feedback", able.error().detail);
   for (auto problem : {check_schedule(call.schedule), check_names(op, call), check_in_place(op, call),
                        check_local_algorithm(call), check_contributions(op, *reduce, call)})
     if (problem) return problem;

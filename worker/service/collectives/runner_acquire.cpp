@@ -4,6 +4,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/core/error_feedback.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/service/collectives/run_memory.hpp"
 #include "worker/service/collectives/runner.hpp"
@@ -72,13 +73,10 @@ std::optional<engine::Carried> form_of(RunOrder const& order, Dtype dtype) {
 }
 
 std::optional<Problem> check_compression(RunOrder const& order, Dtype dtype) {
-  if (order.error_feedback && !order.compression)
-    return invalid_field("/error_feedback", "is for calls with compression");
-  if (order.error_feedback && order.compression->between)
-    return invalid_field("/error_feedback", "is for codes of all messages, not between groups");
+  if (order.error_feedback)
+    if (auto const able = check_error_feedback(order.compression, brings_several(order)); !able)
+      return invalid_field("/error_feedback", able.error().detail);
   if (!order.compression) return std::nullopt;
-  if (order.error_feedback && brings_several(order))
-    return invalid_field("/error_feedback", "is for calls with one tensor of each worker");
   if (order.contributions > 0)
     return invalid_field("/compression", "does not go with avg over several tensors of a worker; sum does");
   auto const algorithm = algorithms::find(order.spec.algorithm);
