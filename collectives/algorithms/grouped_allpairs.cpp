@@ -1,11 +1,16 @@
 // grouped_allpairs: allpairs in every group, then between the groups, and back. Where a run has a format, the messages
 // between groups are codes (Program::coded_from).
 //
-// Rank q owns chunk q of p. In every group one member represents each chunk: its owner, or in other groups the members
-// in turn. The members send their contributions to the representatives, which add them in rank order. Each
-// representative encodes its partial sum and sends it to the owner. The owner decodes the partial sums and adds them to
-// that of its own group: first the next group's, then the one after that, and so on. It encodes the sum once. The codes
-// go to the representatives and on to all members, and every rank decodes the same codes.
+// The vector is cut into pieces, and a rank owns a chunk of each. In every group one member represents each owner: the
+// owner itself, or in other groups the members in turn. The members send their contributions to the representatives,
+// which add them in rank order. Each representative encodes its partial sum and sends it to the owner. The owner
+// decodes the partial sums and adds them to that of its own group: first the next group's, then the one after that, and
+// so on. It encodes the sum once. The codes go to the representatives and on to all members, and every rank decodes the
+// same codes.
+//
+// The results of one piece cross between the groups while contributions to the next ones travel inside: with one piece,
+// nothing returns before nearly all contributions have been added, and the links between the groups wait. The chunks of
+// short pieces are eager: the later members of a sum need not wait for grants, which queue behind data.
 //
 // Steps: about 4 s + 2 g for g groups of at most s ranks. Bytes: a rank sends (s-1)/s n inside its group and about
 // 2 (g-1)/p n out of it, which is the minimum for a group's uplink; then (s-1)/s n of codes inside.
@@ -19,6 +24,7 @@
 // Source: the two-level quantized reduction of ZeRO++ (Wang et al., "ZeRO++: Extremely Efficient Collective
 // Communication for Giant Model Training", 2023), with exchanges as in allpairs.
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "collectives/algorithms/catalogue.hpp"
@@ -30,6 +36,9 @@ namespace {
 
 using plan::Final, plan::input, plan::output, plan::Rank, plan::scratch, plan::Shape, plan::Sink, plan::Slice,
     plan::Spec;
+
+// About so many chunks overlap well; more of them cost messages.
+constexpr std::uint32_t enough_chunks = 48, most_pieces = 6;
 
 Shape even_shape(std::uint32_t ranks) {
   auto const groups = square_root(ranks);
@@ -48,12 +57,17 @@ Status check(Spec const& spec) {
                                ", such as " + to_text(even_shape(spec.ranks)));
 }
 
-std::uint32_t chunks(Spec const& spec) { return spec.ranks; }
+// Chunks that a rank owns.
+std::uint32_t pieces(Spec const& spec) {
+  return spec.ranks == 1 ? 1 : std::clamp(enough_chunks / spec.ranks, 1U, most_pieces);
+}
+
+std::uint32_t chunks(Spec const& spec) { return spec.ranks * pieces(spec); }
 
 // Scratch: sums in place, then a chunk of codes for every chunk.
-std::uint32_t coded_from(Spec const& spec) { return spec.in_place ? spec.ranks : 0; }
+std::uint32_t coded_from(Spec const& spec) { return spec.in_place ? chunks(spec) : 0; }
 
-std::uint32_t scratch_chunks(Spec const& spec, Rank) { return spec.ranks == 1 ? 0 : coded_from(spec) + spec.ranks; }
+std::uint32_t scratch_chunks(Spec const& spec, Rank) { return spec.ranks == 1 ? 0 : coded_from(spec) + chunks(spec); }
 
 struct Group {
   Rank begin = 0;
@@ -62,7 +76,7 @@ struct Group {
   [[nodiscard]] bool has(Rank rank) const { return rank >= begin && rank - begin < size; }
 };
 
-// The groups, as one rank sees them. A chunk has the number of its owner.
+// The groups, as one rank sees them.
 class Groups {
  public:
   explicit Groups(Spec const& spec)
@@ -82,10 +96,10 @@ class Groups {
     return {std::accumulate(shape_.begin(), shape_.begin() + index, Rank{0}), shape_[index]};
   }
 
-  // Representative of a chunk in a group.
-  [[nodiscard]] Rank representative(Group group, Rank chunk) const {
-    if (group.has(chunk)) return chunk;
-    auto const nth = chunk < group.begin ? chunk : chunk - group.size;
+  // Representative in a group of an owner's chunks.
+  [[nodiscard]] Rank representative(Group group, Rank owner) const {
+    if (group.has(owner)) return owner;
+    auto const nth = owner < group.begin ? owner : owner - group.size;
     return group.begin + nth % group.size;
   }
 
@@ -94,12 +108,13 @@ class Groups {
   std::uint32_t turns_;
 };
 
-// One rank's view of a round.
+// One rank's view of a round of one piece. A chunk of the piece has the number of its owner.
 class View {
  public:
-  View(Spec const& spec, Groups const& groups, Rank rank, Sink& sink)
+  View(Spec const& spec, Groups const& groups, std::uint32_t piece, Rank rank, Sink& sink)
       : spec_(spec),
         groups_(groups),
+        piece_(piece),
         rank_(rank),
         index_(groups.index_of(rank)),
         group_(groups.group(index_)),
@@ -110,54 +125,57 @@ class View {
   void reduce_in_group(std::uint32_t turn) const {
     if (turn < own_ || turn - own_ >= group_.size) return;
     auto const peer = turn - own_;
-    if (peer != own_) for_each_foreign(peer, [&](Rank chunk) { sink_.send(group_.begin + peer, input(chunk)); });
-    if (peer != own_) sink_.send(group_.begin + peer, input(group_.begin + peer));
+    if (peer != own_) for_each_foreign(peer, [&](Rank chunk) { sink_.send(group_.begin + peer, input_of(chunk)); });
+    if (peer != own_) sink_.send(group_.begin + peer, input_of(group_.begin + peer));
     for_each_foreign(own_, [&](Rank chunk) { take(chunk, peer); });
     take(rank_, peer);
   }
 
-  // Encodes the partial sums of the chunks that are owned `distance` groups before this one.
-  void encode_partials(std::uint32_t distance) const {
-    for_each_represented(distance, [this](Rank chunk) { sink_.copy(partial(chunk), codes(chunk)); });
+  // Partial sums: 2 g - 1 rounds for g groups.
+  void cross(std::uint32_t round) const {
+    auto const distance = round / 2 + 1;
+    if (round % 2 == 1) return send_partials(distance);
+    if (distance > 1) sink_.reduce(codes(rank_), sum(rank_), distance == groups_.count() ? Final::yes : Final::no);
+    if (distance < groups_.count())
+      for_each_represented(distance, [this](Rank chunk) { sink_.copy(partial(chunk), codes(chunk)); });
   }
+
+  // The result: g rounds, in the first of which it is encoded.
+  void return_result(std::uint32_t distance) const {
+    if (distance == 0) return sink_.copy(sum(rank_), codes(rank_));
+    sink_.send(representative_after(distance), codes(rank_));
+    for_each_represented(distance, [this](Rank chunk) { sink_.recv(chunk, codes(chunk)); });
+  }
+
+  // To the other members. The own chunk is complete first. Sums of a single group never become codes.
+  void spread(std::uint32_t turn) const {
+    if (turn < own_ || turn - own_ >= group_.size || turn - own_ == own_) return;
+    auto const peer = turn - own_, there = group_.begin + peer;
+    auto const result = [&](Rank chunk) { return groups_.count() == 1 ? output_of(chunk) : codes(chunk); };
+    sink_.send(there, result(rank_));
+    for_each_foreign(own_, [&](Rank chunk) { sink_.send(there, result(chunk)); });
+    sink_.recv(there, result(there));
+    for_each_foreign(peer, [&](Rank chunk) { sink_.recv(there, result(chunk)); });
+  }
+  void decode() const {
+    for (Rank chunk = 0; chunk < spec_.ranks; ++chunk) sink_.copy(codes(chunk), output_of(chunk));
+  }
+
+ private:
+  // Sends the partial sums of the chunks that are owned `distance` groups before this one.
   void send_partials(std::uint32_t distance) const {
     for_each_represented(distance, [this](Rank chunk) { sink_.send(chunk, codes(chunk)); });
     sink_.recv(representative_after(distance), codes(rank_));
   }
-  void add_partial(std::uint32_t distance) const {
-    sink_.reduce(codes(rank_), sum(rank_), distance + 1 == groups_.count() ? Final::yes : Final::no);
-  }
 
-  void encode_result() const { sink_.copy(sum(rank_), codes(rank_)); }
-  void send_result(std::uint32_t distance) const {
-    sink_.send(representative_after(distance), codes(rank_));
-    for_each_represented(distance, [this](Rank chunk) { sink_.recv(chunk, codes(chunk)); });
-  }
-  // The own chunks are complete first.
-  void spread_in_group(std::uint32_t turn) const {
-    if (turn < own_ || turn - own_ >= group_.size || turn - own_ == own_) return;
-    auto const peer = turn - own_, at = group_.begin + peer;
-    sink_.send(at, codes(rank_));
-    for_each_foreign(own_, [&](Rank chunk) { sink_.send(at, codes(chunk)); });
-    sink_.recv(at, codes(at));
-    for_each_foreign(peer, [&](Rank chunk) { sink_.recv(at, codes(chunk)); });
-  }
-  void decode() const {
-    for (Rank chunk = 0; chunk < spec_.ranks; ++chunk) sink_.copy(codes(chunk), output(chunk));
-  }
-  // For a single group, whose sums never become codes.
-  void spread_sums(std::uint32_t turn) const {
-    if (turn < own_ || turn - own_ >= group_.size || turn - own_ == own_) return;
-    auto const peer = group_.begin + turn - own_;
-    sink_.send(peer, output(rank_));
-    sink_.recv(peer, output(peer));
-  }
-
- private:
+  // Number of a chunk in the vector.
+  [[nodiscard]] std::uint32_t at(Rank chunk) const { return chunk * pieces(spec_) + piece_; }
+  [[nodiscard]] Slice input_of(Rank chunk) const { return input(at(chunk)); }
+  [[nodiscard]] Slice output_of(Rank chunk) const { return output(at(chunk)); }
   [[nodiscard]] bool sums_in_scratch() const { return spec_.in_place && group_.size > 1; }
-  [[nodiscard]] Slice sum(Rank chunk) const { return sums_in_scratch() ? scratch(chunk) : output(chunk); }
-  [[nodiscard]] Slice codes(Rank chunk) const { return scratch(coded_from(spec_) + chunk); }
-  [[nodiscard]] Slice partial(Rank chunk) const { return group_.size > 1 ? sum(chunk) : input(chunk); }
+  [[nodiscard]] Slice sum(Rank chunk) const { return sums_in_scratch() ? scratch(at(chunk)) : output_of(chunk); }
+  [[nodiscard]] Slice codes(Rank chunk) const { return scratch(coded_from(spec_) + at(chunk)); }
+  [[nodiscard]] Slice partial(Rank chunk) const { return group_.size > 1 ? sum(chunk) : input_of(chunk); }
 
   // Calls use(chunk) for the foreign chunks that a member represents.
   template <class Use>
@@ -180,21 +198,22 @@ class View {
     auto const peer = group_.begin + member;
     bool const is_last = member + 1 == group_.size, is_all = is_last && groups_.count() == 1;
     auto const final = is_all ? Final::yes : Final::no;
-    auto const to = is_all ? output(chunk) : sum(chunk);
+    auto const to = is_all ? output_of(chunk) : sum(chunk);
     if (group_.size == 1) {
-      if (chunk == rank_) sink_.copy(input(chunk), to);
+      if (chunk == rank_) sink_.copy(input_of(chunk), to);
     } else if (member == own_ && member > 0) {
-      sink_.reduce(input(chunk), sum(chunk), final);
+      sink_.reduce(input_of(chunk), sum(chunk), final);
       if (is_all && sums_in_scratch()) sink_.copy(sum(chunk), to);
     } else if (member == 0 && member != own_) {
       sink_.recv(peer, sum(chunk));
     } else if (member > 0) {
-      sink_.recv_reduce(peer, own_ == 0 && member == 1 ? input(chunk) : sum(chunk), to, final);
+      sink_.recv_reduce(peer, own_ == 0 && member == 1 ? input_of(chunk) : sum(chunk), to, final);
     }
   }
 
   Spec const& spec_;
   Groups const& groups_;
+  std::uint32_t piece_;
   Rank rank_;
   std::uint32_t index_;
   Group group_;
@@ -202,33 +221,52 @@ class View {
   Sink& sink_;
 };
 
-std::uint32_t rounds(Spec const& spec, Rank) {
-  if (spec.ranks == 1) return 1;
-  Groups const groups(spec);
-  return 2 * groups.turns() + (groups.count() == 1 ? 0 : 3 * groups.count());
-}
+// The rounds of a piece: four steps, of which each begins when the one before it has ended. The next piece follows as
+// soon as the longest step has ended.
+class Rounds {
+ public:
+  Rounds(Spec const& spec, Groups const& groups)
+      : pieces_(pieces(spec)), is_coded_(groups.count() > 1), turns_(groups.turns()) {
+    auto const g = groups.count();
+    std::array<std::uint32_t, steps> const length{turns_, is_coded_ ? 2 * g - 1 : 0, is_coded_ ? g : 0, turns_};
+    length_ = length;
+    for (std::size_t step = 1; step < steps; ++step) begin_[step] = begin_[step - 1] + length[step - 1];
+    period_ = *std::ranges::max_element(length);
+  }
+
+  // The last one decodes.
+  [[nodiscard]] std::uint32_t count() const { return (pieces_ - 1) * period_ + begin_.back() + turns_ + 1; }
+
+  void emit(Spec const& spec, Groups const& groups, Rank rank, std::uint32_t round, Sink& sink) const {
+    if (round + 1 == count()) {
+      for (std::uint32_t piece = 0; piece < pieces_ && is_coded_; ++piece)
+        View(spec, groups, piece, rank, sink).decode();
+      return;
+    }
+    constexpr std::array act{&View::reduce_in_group, &View::cross, &View::return_result, &View::spread};
+    for (std::size_t step = 0; step < steps; ++step) {
+      if (round < begin_[step]) break;
+      auto const piece = (round - begin_[step]) / period_, within = (round - begin_[step]) % period_;
+      if (piece < pieces_ && within < length_[step]) (View(spec, groups, piece, rank, sink).*act[step])(within);
+    }
+  }
+
+ private:
+  static constexpr std::size_t steps = 4;
+
+  std::uint32_t pieces_;
+  bool is_coded_;
+  std::uint32_t turns_;
+  std::array<std::uint32_t, steps> length_{}, begin_{};  // of the first piece
+  std::uint32_t period_ = 0;
+};
+
+std::uint32_t rounds(Spec const& spec, Rank) { return spec.ranks == 1 ? 1 : Rounds(spec, Groups(spec)).count(); }
 
 void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
   if (spec.ranks == 1) return emit_alone(sink);
   Groups const groups(spec);
-  View const view(spec, groups, rank, sink);
-  auto const turns = groups.turns(), g = groups.count();
-  if (round < turns) return view.reduce_in_group(round);
-  round -= turns;
-  if (g == 1) return view.spread_sums(round);
-  if (round <= 2 * (g - 1)) {
-    auto const distance = round / 2 + 1;
-    if (round % 2 == 1) return view.send_partials(distance);
-    if (distance > 1) view.add_partial(distance - 1);
-    if (distance < g) view.encode_partials(distance);
-    return;
-  }
-  round -= 2 * (g - 1) + 1;
-  if (round == 0) return view.encode_result();
-  if (round < g) return view.send_result(round);
-  round -= g;
-  if (round < turns) return view.spread_in_group(round);
-  view.decode();
+  Rounds(spec, groups).emit(spec, groups, rank, round, sink);
 }
 
 // Returns one group, uneven groups, and groups of single ranks.

@@ -1,5 +1,6 @@
 // A partial sum becomes wide if all its readers are reductions of this rank whose operand has exactly its range. Chunks
-// that are sent, copied or final are rounded to the dtype.
+// that are sent, copied or final are rounded to the dtype. What is received or copied is exact in the dtype, and stays
+// as it is.
 #include <limits>
 
 #include "collectives/plan/passes.hpp"
@@ -65,7 +66,7 @@ class Widening {
 
   void note_write(std::uint32_t index) {
     auto const& i = program_.instructions[index];
-    partials_[index].is_candidate = !i.is_final();
+    partials_[index].is_candidate = (i.op == Opcode::recv_reduce || i.op == Opcode::reduce) && !i.is_final();
     for (std::uint32_t k = 0; k < i.chunks; ++k) writer(i.dst, i.dst_chunk + k * i.stride) = index;
   }
 

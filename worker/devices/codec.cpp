@@ -17,6 +17,9 @@ namespace {
 constexpr std::uint64_t elements_at_once = 8 * block_codes;
 constexpr std::uint64_t unused_codes = block_bytes - block_codes;
 
+// Results of so many bytes are written past the caches, which do not hold them until they are read.
+constexpr std::uint64_t streams_from_bytes = 4u << 20;
+
 struct Floats {
   alignas(64) std::array<float, elements_at_once + unused_codes> values;
   [[nodiscard]] std::byte* bytes() { return reinterpret_cast<std::byte*>(values.data()); }
@@ -41,9 +44,14 @@ void to_halves(std::byte* halves, std::byte const* floats, std::uint64_t count, 
   find_fold_halves(ReduceOp::sum, half, Width::wide, Width::narrow)({&floats, 1, &halves, 1, count, false}, 1, nullptr);
 }
 
-void from_floats(std::byte* elements, std::byte const* floats, std::uint64_t count, Dtype dtype) {
+void from_halves(std::byte* floats, std::byte const* halves, std::uint64_t count, Dtype half, bool streams) {
+  find_fold_halves(ReduceOp::sum, half, Width::narrow, Width::wide)({&halves, 1, &floats, 1, count, streams}, 1,
+                                                                    nullptr);
+}
+
+void from_floats(std::byte* elements, std::byte const* floats, std::uint64_t count, Dtype dtype, bool streams) {
   if (dtype == Dtype::f32) {
-    std::memcpy(elements, floats, count * sizeof(float));
+    find_fold(ReduceOp::sum, dtype)({&floats, 1, &elements, 1, count, streams});
   } else if (dtype == Dtype::f64) {
     for (std::uint64_t i = 0; i < count; ++i) {
       float value = 0;
@@ -130,10 +138,10 @@ void Codec::decode(std::span<std::byte> elements, std::span<std::byte const> cod
   auto const width = element_bytes(dtype_);
   auto const count = elements.size() / width;
   CHORUS_ASSERT(codes.size() == bytes(count), "codes of these elements");
-  bool const blocks = is_block(carrier_);
+  bool const blocks = is_block(carrier_), streams = elements.size() >= streams_from_bytes;
   std::uint64_t done = 0;
-  if (dtype_ == Dtype::f32 && !blocks) return find_widen(carrier_)(elements.data(), codes.data(), count);
-  if (dtype_ == Dtype::f32) {
+  if (dtype_ == Dtype::f32 && !blocks) return from_halves(elements.data(), codes.data(), count, carrier_, streams);
+  if (dtype_ == Dtype::f32 && !streams) {
     auto const direct = direct_blocks(count);
     find_decode(carrier_)(elements.data(), codes.data(), direct);
     done = direct * block_codes;
@@ -146,7 +154,7 @@ void Codec::decode(std::span<std::byte> elements, std::span<std::byte const> cod
       find_decode(carrier_)(floats.bytes(), from, carriers(format_, some));
     else
       find_widen(carrier_)(floats.bytes(), from, some);
-    from_floats(elements.data() + done * width, floats.bytes(), some, dtype_);
+    from_floats(elements.data() + done * width, floats.bytes(), some, dtype_, streams);
   }
 }
 

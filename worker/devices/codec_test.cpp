@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -91,6 +92,27 @@ std::vector<HardBlock> hard_blocks(std::size_t count) {
 }
 
 }  // namespace
+
+TEST_CASE("long vectors, which are written past the caches, are decoded as their blocks are, at any address") {
+  constexpr std::uint64_t elements = (4u << 20) / sizeof(float) + 5, part = 8 * block_codes;
+  std::vector<float> values(elements);
+  for (std::uint64_t i = 0; i < elements; ++i) values[i] = pseudo_random(i);
+  for (auto const format : all_wire_formats)
+    for (std::size_t const shift : {0, 1}) {
+      auto const codec = codec_of(format);
+      Bytes codes(codec.bytes(elements));
+      codec.encode(codes, view_of(values));
+      std::vector<float> whole(elements + 1), parts(elements);
+      auto const decoded = std::span(whole).subspan(shift, elements);
+      codec.decode(std::as_writable_bytes(decoded), codes);
+      for (std::uint64_t done = 0; done < elements; done += part) {
+        auto const some = std::min(part, elements - done);
+        codec.decode(std::as_writable_bytes(std::span(parts).subspan(done, some)),
+                     std::span(codes).subspan(codec.bytes(done), codec.bytes(some)));
+      }
+      CHECK_MESSAGE(std::ranges::equal(decoded, parts), name(format));
+    }
+}
 
 TEST_CASE("codes are those of the documented example") {
   std::vector const values{0.5F, -2.0F, 0.0625F, 1.0F, -0.25F};

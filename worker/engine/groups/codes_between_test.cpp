@@ -104,11 +104,16 @@ class Coded {
     return groups > 1 ? through(format_, sum) : sum;
   }
 
+  // As documented: k for each rank.
+  [[nodiscard]] std::uint32_t chunks() const {
+    return ranks_ == 1 ? 1 : ranks_ * std::max(1U, std::min(6U, 48 / ranks_));
+  }
+
   [[nodiscard]] std::vector<T> expected_result() const {
-    plan::Layout const layout(case_.elements, ranks_);
+    plan::Layout const layout(case_.elements, chunks());
     std::vector<T> result;
-    for (std::uint32_t owner = 0; owner < ranks_; ++owner) {
-      auto const chunk = chunk_of(owner, layout.range(owner));
+    for (std::uint32_t i = 0; i < chunks(); ++i) {
+      auto const chunk = chunk_of(i / (chunks() / ranks_), layout.range(i));
       result.insert(result.end(), chunk.begin(), chunk.end());
     }
     return result;
@@ -128,10 +133,10 @@ class Coded {
 
   // Empty, or the first element that is further from the exact one than documented.
   [[nodiscard]] std::string beyond_bound(std::vector<T> const& result) const {
-    plan::Layout const layout(case_.elements, ranks_);
+    plan::Layout const layout(case_.elements, chunks());
     auto const unit = is_block(carrier_of(format_)) ? block_codes : 1;
-    for (std::uint32_t owner = 0; owner < ranks_; ++owner) {
-      auto const range = layout.range(owner);
+    for (std::uint32_t i = 0; i < chunks(); ++i) {
+      auto const range = layout.range(i);
       for (auto begin = range.begin; begin < range.end; begin += unit) {
         auto const end = std::min<std::uint64_t>(range.end, begin + unit);
         double largest = 0;
@@ -236,13 +241,14 @@ TEST_CASE("int8 between groups sends a quarter of the bytes, and members of a gr
   FleetOptions options;
   options.ranks = 4;
   LoopbackFleet fleet(options);
-  constexpr std::uint64_t elements = 4 * 252 * 10;
+  constexpr std::uint64_t elements = 4 * 252 * 12;  // two blocks for each of a rank's six chunks
   Coded<float> coded(fleet, between({2, 2}, elements), WireFormat::int8);
   REQUIRE(coded.run());
-  constexpr std::uint64_t chunk = 252 * 10 * sizeof(float), codes = 256 * 10;
-  // A contribution to the peer's own chunk and to the foreign one that the peer represents; a partial sum and a result
-  // to the other group; the result and a foreign one to the peer.
-  for (Rank rank = 0; rank < 4; ++rank) CHECK(coded.collective().result(rank).bytes_sent == 2 * chunk + 4 * codes);
+  constexpr std::uint64_t elements_of_rank = 252 * 12 * sizeof(float), codes = 256 * 12;
+  // A contribution to the peer's own chunks and to the foreign ones that the peer represents; partial sums and results
+  // to the other group; results and foreign ones to the peer.
+  for (Rank rank = 0; rank < 4; ++rank)
+    CHECK(coded.collective().result(rank).bytes_sent == 2 * elements_of_rank + 4 * codes);
 }
 
 TEST_CASE("a connection that breaks at any moment fails a run with codes everywhere, and the next run works") {

@@ -49,7 +49,7 @@ TEST_CASE("a partial sum longer than its ring has a flow limit between its first
 }
 
 TEST_CASE("several partial sums share the memory, and no ring is shorter than the limit") {
-  auto const several = [](PartialsLimit limit) { return Sums("recursive_doubling", 100'000, limit, 8, 7).partials; };
+  auto const several = [](PartialsLimit limit) { return Sums("grouped_allpairs", 200'000, limit, 8, 7).partials; };
   auto const count = several({.memory_bytes = 0}).flow_limits().size();
   REQUIRE(count > 1);
   CHECK(several({.memory_bytes = 1 << 16}).memory_bytes() <= 1 << 16);

@@ -78,11 +78,13 @@ TEST_CASE("an owner of allpairs reads each member's chunk once and puts the sum 
 }
 
 TEST_CASE("a member of mesh reduces all vectors in one pass") {
-  Compiled const c(algorithms::mesh, all_reduce_by("mesh", 5), 3);
-  auto const& last = c.steps.back();
-  CHECK(last.operands.size() == 5);
-  CHECK(last.destinations.size() == 1);
-  CHECK(last.steps == 5);
+  for (auto const dtype : {Dtype::f32, Dtype::f16}) {
+    Compiled const c(algorithms::mesh, all_reduce_by("mesh", 5), 3, dtype);
+    auto const& last = c.steps.back();
+    CHECK(last.operands.size() == 5);
+    CHECK(last.destinations.size() == 1);
+    CHECK(last.steps == 5);
+  }
 }
 
 // A kept partial sum is as long as the range that it sums. Exceptions: chains of multi_tree that cross each other, and

@@ -108,7 +108,8 @@ class Compiler {
     bool const moves_on = next.op == Opcode::recv_reduce && source_of(next) == range && destination_of(next) != range;
     bool const adds = (next.op == Opcode::recv_reduce && source_of(next) == range) ||
                       (next.op == Opcode::reduce && destination_of(next) == range && !source_of(next).touches(range));
-    if (!adds || (keeps_wide_ && !(before.has_wide_result() && next.has_wide_operand()))) return false;
+    bool const is_sum = before.op == Opcode::recv_reduce || before.op == Opcode::reduce;
+    if (!adds || (keeps_wide_ && is_sum && !(before.has_wide_result() && next.has_wide_operand()))) return false;
     return !moves_on || (range.buffer == Buffer::scratch && !is_read_after(j, range));
   }
 
