@@ -157,6 +157,7 @@ class View {
     sink_.recv(there, result(there));
     for_each_foreign(peer, [&](Rank chunk) { sink_.recv(there, result(chunk)); });
   }
+
   void decode() const {
     for (Rank chunk = 0; chunk < spec_.ranks; ++chunk) sink_.copy(codes(chunk), output_of(chunk));
   }
@@ -228,10 +229,9 @@ class Rounds {
   Rounds(Spec const& spec, Groups const& groups)
       : pieces_(pieces(spec)), is_coded_(groups.count() > 1), turns_(groups.turns()) {
     auto const g = groups.count();
-    std::array<std::uint32_t, steps> const length{turns_, is_coded_ ? 2 * g - 1 : 0, is_coded_ ? g : 0, turns_};
-    length_ = length;
-    for (std::size_t step = 1; step < steps; ++step) begin_[step] = begin_[step - 1] + length[step - 1];
-    period_ = *std::ranges::max_element(length);
+    length_ = {turns_, is_coded_ ? 2 * g - 1 : 0, is_coded_ ? g : 0, turns_};
+    for (std::size_t step = 1; step < steps; ++step) begin_[step] = begin_[step - 1] + length_[step - 1];
+    period_ = *std::ranges::max_element(length_);
   }
 
   // The last one decodes.

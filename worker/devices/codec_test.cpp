@@ -98,7 +98,7 @@ TEST_CASE("long vectors, which are written past the caches, are decoded as their
   std::vector<float> values(elements);
   for (std::uint64_t i = 0; i < elements; ++i) values[i] = pseudo_random(i);
   for (auto const format : all_wire_formats)
-    for (std::size_t const shift : {0, 1}) {
+    for (std::size_t shift = 0; shift < 2; ++shift) {
       auto const codec = codec_of(format);
       Bytes codes(codec.bytes(elements));
       codec.encode(codes, view_of(values));

@@ -135,8 +135,8 @@ class Coded {
   [[nodiscard]] std::string beyond_bound(std::vector<T> const& result) const {
     plan::Layout const layout(case_.elements, chunks());
     auto const unit = is_block(carrier_of(format_)) ? block_codes : 1;
-    for (std::uint32_t i = 0; i < chunks(); ++i) {
-      auto const range = layout.range(i);
+    for (std::uint32_t chunk = 0; chunk < chunks(); ++chunk) {
+      auto const range = layout.range(chunk);
       for (auto begin = range.begin; begin < range.end; begin += unit) {
         auto const end = std::min<std::uint64_t>(range.end, begin + unit);
         double largest = 0;
