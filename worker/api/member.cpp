@@ -149,7 +149,7 @@ Status Member::standing() const {
 
 Result<std::chrono::milliseconds> Member::meet(Options const& options) {
   if (auto status = standing(); status.has_error()) return status.error();
-  auto const timeout = std::min(options.timeout, timeout_max);
+  auto const timeout = limited(options.timeout);
   if (has_met_) return timeout;  // a look at the clock would cost as much as a tenth of a small call
   auto const deadline = std::chrono::steady_clock::now() + timeout;
   auto met = group_.meet(timeout);

@@ -1,6 +1,7 @@
 // One worker's place in one epoch of a group, and its calls.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "metrics/run_ledger.hpp"
@@ -114,6 +116,9 @@ class Member : public std::enable_shared_from_this<Member> {
   // More is never meant, and would not fit into a point of time.
   static constexpr std::chrono::milliseconds timeout_max = std::chrono::hours(24 * 365);
   [[nodiscard]] static Status check_timeout(std::chrono::milliseconds timeout);
+  [[nodiscard]] static std::chrono::milliseconds limited(std::chrono::milliseconds timeout) {
+    return std::min(timeout, timeout_max);
+  }
   [[nodiscard]] static Status check_feedback(Options const& options, bool is_list);
 
   // When it is their turn.
@@ -140,12 +145,12 @@ class Member : public std::enable_shared_from_this<Member> {
                                                        MessageOptions const& options) const;
   [[nodiscard]] Result<engine::MessageRequest> to_receive(TensorView tensor, std::uint32_t source,
                                                           MessageOptions const& options) const;
-  [[nodiscard]] Status check_message(std::string const& what, std::uint32_t peer, MessageOptions const& options) const;
+  [[nodiscard]] Status check_message(std::string_view what, std::uint32_t peer, MessageOptions const& options) const;
   [[nodiscard]] Status finish_message(engine::MessageResult const& result);
   // The last result is that of the receive, if there is one.
   [[nodiscard]] Result<Received> finish_messages(std::span<engine::MessageResult const> results);
   [[nodiscard]] std::shared_ptr<PendingCall> begin_messages(Result<std::vector<engine::MessageRequest>> const& requests,
-                                                            Received* received);
+                                                            std::chrono::milliseconds timeout, Received* received);
 
   [[nodiscard]] std::shared_ptr<PendingCall> submit(std::function<Status()> run);
   void work();

@@ -16,10 +16,10 @@ using engine::MessageWay;
 
 static_assert(any_source == engine::any_source);
 
-Status Member::check_message(std::string const& what, std::uint32_t peer, MessageOptions const& options) const {
+Status Member::check_message(std::string_view what, std::uint32_t peer, MessageOptions const& options) const {
   auto const bad = [](std::string why) { return Error(WorkerErrc::bad_argument, std::move(why)); };
   if (peer >= place_.size)
-    return bad(what + " rank " + std::to_string(peer) + " in a group of " + std::to_string(place_.size));
+    return bad(std::string(what) + " rank " + std::to_string(peer) + " in a group of " + std::to_string(place_.size));
   if (options.tag > engine::tag_max)
     return bad("tag " + std::to_string(options.tag) + "; expected at most " + std::to_string(engine::tag_max));
   if (auto status = check_timeout(options.timeout); status.has_error()) return status;
@@ -29,16 +29,14 @@ Status Member::check_message(std::string const& what, std::uint32_t peer, Messag
 Result<MessageRequest> Member::to_send(ConstTensorView tensor, std::uint32_t peer,
                                        MessageOptions const& options) const {
   if (auto const status = check_message("a message to", peer, options); status.has_error()) return status.error();
-  auto const deadline = std::chrono::steady_clock::now() + std::min(options.timeout, timeout_max);
-  return MessageRequest{MessageWay::send, peer, options.tag, tensor.bytes, {}, deadline, 0};
+  return MessageRequest{MessageWay::send, peer, options.tag, tensor.bytes, {}, {}, 0};
 }
 
 Result<MessageRequest> Member::to_receive(TensorView tensor, std::uint32_t source,
                                           MessageOptions const& options) const {
   auto const checked = source == any_source ? place_.rank : source;
   if (auto const status = check_message("a message from", checked, options); status.has_error()) return status.error();
-  auto const deadline = std::chrono::steady_clock::now() + std::min(options.timeout, timeout_max);
-  return MessageRequest{MessageWay::receive, source, options.tag, {}, tensor.bytes, deadline, 0};
+  return MessageRequest{MessageWay::receive, source, options.tag, {}, tensor.bytes, {}, 0};
 }
 
 Status Member::finish_message(MessageResult const& result) {
@@ -71,7 +69,7 @@ Status Member::send(ConstTensorView tensor, std::uint32_t peer, MessageOptions c
   auto request = to_send(tensor, peer, options);
   if (request.has_error()) return request.error();
   MessageResult result;
-  group_.run_messages(std::span(&*request, 1), std::span(&result, 1));
+  group_.run_messages(std::span(&*request, 1), limited(options.timeout), std::span(&result, 1));
   return finish_message(result);
 }
 
@@ -79,7 +77,7 @@ Result<Received> Member::recv(TensorView tensor, std::uint32_t source, MessageOp
   auto request = to_receive(tensor, source, options);
   if (request.has_error()) return request.error();
   MessageResult result;
-  group_.run_messages(std::span(&*request, 1), std::span(&result, 1));
+  group_.run_messages(std::span(&*request, 1), limited(options.timeout), std::span(&result, 1));
   return finish_messages(std::span(&result, 1));
 }
 
@@ -88,7 +86,7 @@ Result<Received> Member::sendrecv(ConstTensorView sent, std::uint32_t peer, Tens
   auto requests = both(to_send(sent, peer, options), to_receive(received, source, options));
   if (requests.has_error()) return requests.error();
   std::array<MessageResult, 2> results;
-  group_.run_messages(*requests, results);
+  group_.run_messages(*requests, limited(options.timeout), results);
   return finish_messages(results);
 }
 
@@ -102,22 +100,23 @@ Result<Received> Member::finish_messages(std::span<MessageResult const> results)
 
 std::shared_ptr<PendingCall> Member::begin_send(ConstTensorView tensor, std::uint32_t peer,
                                                 MessageOptions const& options) {
-  return begin_messages(one(to_send(tensor, peer, options)), nullptr);
+  return begin_messages(one(to_send(tensor, peer, options)), options.timeout, nullptr);
 }
 
 std::shared_ptr<PendingCall> Member::begin_recv(TensorView tensor, std::uint32_t source, MessageOptions const& options,
                                                 Received* received) {
-  return begin_messages(one(to_receive(tensor, source, options)), received);
+  return begin_messages(one(to_receive(tensor, source, options)), options.timeout, received);
 }
 
 std::shared_ptr<PendingCall> Member::begin_sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView into,
                                                     std::uint32_t source, MessageOptions const& options,
                                                     Received* received) {
-  return begin_messages(both(to_send(sent, peer, options), to_receive(into, source, options)), received);
+  return begin_messages(both(to_send(sent, peer, options), to_receive(into, source, options)), options.timeout,
+                        received);
 }
 
 std::shared_ptr<PendingCall> Member::begin_messages(Result<std::vector<MessageRequest>> const& requests,
-                                                    Received* received) {
+                                                    std::chrono::milliseconds timeout, Received* received) {
   auto pending = std::make_shared<PendingCall>();
   if (requests.has_error()) {
     pending->end(requests.error());
@@ -134,16 +133,17 @@ std::shared_ptr<PendingCall> Member::begin_messages(Result<std::vector<MessageRe
   auto const ended = std::make_shared<Ended>(std::vector<MessageResult>(requests->size()), requests->size());
   std::uint64_t number = 0;
   for (std::size_t i = 0; i < requests->size(); ++i)
-    number = group_.begin_message((*requests)[i], [this, pending, ended, i, received](MessageResult result) {
-      ended->results[i] = std::move(result);
-      if (--ended->left != 0) return;
-      auto const got = finish_messages(ended->results);
-      if (got.has_value() && received != nullptr) *received = *got;
-      pending->end(got.has_value() ? ok() : Status(got.error()));
-      std::lock_guard const lock(messaging_);
-      --messages_begun_;
-      message_ended_.notify_all();
-    });
+    number = group_.begin_message((*requests)[i], limited(timeout),
+                                  [this, pending, ended, i, received](MessageResult result) {
+                                    ended->results[i] = std::move(result);
+                                    if (--ended->left != 0) return;
+                                    auto const got = finish_messages(ended->results);
+                                    if (got.has_value() && received != nullptr) *received = *got;
+                                    pending->end(got.has_value() ? ok() : Status(got.error()));
+                                    std::lock_guard const lock(messaging_);
+                                    --messages_begun_;
+                                    message_ended_.notify_all();
+                                  });
   bool const is_receive = requests->size() == 1 && requests->front().way == MessageWay::receive;
   if (is_receive)
     pending->let_cancel([member = weak_from_this(), number] {

@@ -4,6 +4,7 @@
 // Knows no algorithms and no REST: callers pass programs and memory, and get the result of each run.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -55,9 +56,9 @@ class DataPlane {
   void abort(std::uint64_t run, Error why);
 
   // Any thread but the data thread. Begins these messages and waits for the end of all of them; results[i] is that of
-  // requests[i]. Meanwhile the calling thread works as in run().
-  void run_messages(std::shared_ptr<MessageGroup> const& group, std::span<MessageRequest const> requests,
-                    std::span<MessageResult> results);
+  // requests[i]. Sets the deadlines of those that do not end at once. Meanwhile the calling thread works as in run().
+  void run_messages(std::shared_ptr<MessageGroup> const& group, std::span<MessageRequest> requests,
+                    std::chrono::milliseconds timeout, std::span<MessageResult> results);
   // Any thread. Begins a message after all that this thread has begun before. `done` is called exactly once, also when
   // the data plane is destroyed.
   void begin_message(std::shared_ptr<MessageGroup> group, MessageRequest const& request, MessageDone done);

@@ -37,6 +37,11 @@ class Engine final : public ConnectionOwner, private MessageRuns {
   void abort(std::uint64_t run, Error why);
   void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
   void begin_message(std::shared_ptr<MessageGroup> const& group, MessageRequest const& request, MessageDone done);
+  // begin_message() for a small message that is sent at once, or that comes through shared memory within so many polls
+  // of its link while nothing else is under way. False: nothing has happened.
+  [[nodiscard]] bool send_at_once(MessageGroup& group, MessageRequest const& request, MessageResult& result);
+  [[nodiscard]] bool receive_at_once(MessageGroup& group, MessageRequest const& request, unsigned polls,
+                                     MessageResult& result);
   void close_messages(MessageGroup& group, Failure const& why);
   // See Messages.
   void watch_receives(bool all);
@@ -131,9 +136,11 @@ class Engine final : public ConnectionOwner, private MessageRuns {
   void fail_message(std::uint64_t run, Failure const& why) override { fail_run(run, why); }
   void refuse_message(std::uint64_t run, Failure const& why) override;
   void find_early_messages(std::uint64_t token, std::uint32_t epoch) override;
-  [[nodiscard]] bool send_small_message(Peer const& peer, links::MessageFrame const& message) override;
+  [[nodiscard]] bool send_small_message(MessageGroup& group, links::MessageFrame const& message) override;
   void refuse_small_messages(Identity const& peer, GroupMembership const& membership, Failure const& why) override;
   void watch_soon() override;
+
+  [[nodiscard]] ConnectionTable::Route const& route(MessageGroup& group, plan::Rank peer);
 
   // Asks the ranks that the run waits for, and ends the run if one of them has been silent for too long.
   void inquire(Run& run, TimePoint now);

@@ -14,6 +14,25 @@ void Engine::begin_message(std::shared_ptr<MessageGroup> const& group, MessageRe
   settle();
 }
 
+bool Engine::send_at_once(MessageGroup& group, MessageRequest const& request, MessageResult& result) {
+  if (!messages_.send_at_once(group, request)) return false;
+  result.source = group.membership().rank;
+  result.bytes = request.sent.size();
+  return true;
+}
+
+bool Engine::receive_at_once(MessageGroup& group, MessageRequest const& request, unsigned polls,
+                             MessageResult& result) {
+  auto const awaited = is_busy() ? std::nullopt : Messages::awaited_next(group, request);
+  auto* const from = awaited ? route(group, request.peer).from : nullptr;
+  auto const bytes = from != nullptr ? from->take(*awaited, request.received, polls) : std::nullopt;
+  if (!bytes) return false;
+  group.table.pass_next(request.peer);
+  result.source = request.peer;
+  result.bytes = *bytes;
+  return true;
+}
+
 void Engine::close_messages(MessageGroup& group, Failure const& why) {
   {
     Hold const hold(*this);
@@ -50,10 +69,14 @@ void Engine::watch_soon() {
     surroundings_.watch_soon();
 }
 
-bool Engine::send_small_message(Peer const& peer, links::MessageFrame const& message) {
-  if (memory_is_unsound() || connections_.is_fenced({peer.worker, peer.incarnation})) return false;
-  auto* const send_connection = connections_.find_for_small(peer);
+bool Engine::send_small_message(MessageGroup& group, links::MessageFrame const& message) {
+  if (memory_is_unsound()) return false;
+  auto* const send_connection = route(group, message.head.receiver_rank).to;
   return send_connection != nullptr && send_connection->send(message);
+}
+
+ConnectionTable::Route const& Engine::route(MessageGroup& group, plan::Rank peer) {
+  return connections_.find_route(group.routes[peer], group.membership().members[peer]);
 }
 
 void Engine::refuse_small_messages(Identity const& peer, GroupMembership const& membership, Failure const& why) {

@@ -114,6 +114,14 @@ class Link {
   // is written, if frames wait in front of it, or if the link does not send such frames.
   [[nodiscard]] virtual bool send_message(MessageFrame const&) { return false; }
 
+  // Polls so many times for the next frame, which is not there, a message, or something that this does not show:
+  // another frame, an error, or any frame of a link that shows none. A message's content lies in shared memory, where
+  // the peer may change it. The link goes on to handle the frame in the ordinary way, unless pass_message() follows.
+  enum class Next : std::uint8_t { nothing, message, other };
+  [[nodiscard]] virtual Next look_at_message(MessageFrame&, unsigned /*polls*/) { return Next::other; }
+  // Moves past the message, whose content was read. False, and the message stays, if the bytes read are invalid.
+  [[nodiscard]] virtual bool pass_message(MessageFrame const&) { return false; }
+
   // Stops using the memory of this run's frames (is_of_channel): frames that are not begun are dropped, and the rest of
   // a partly written one is copied. frame_sent() is called for none of them.
   virtual void release(std::uint64_t run) = 0;

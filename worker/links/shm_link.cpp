@@ -188,15 +188,6 @@ void ShmLink::flush() {
   if (std::exchange(has_unrung_, false) && !closed_) ring(sleeps_for_frames);
 }
 
-// An impossible position of the peer is found again by the frames of next_frame().
-bool ShmLink::send_message(MessageFrame const& message) {
-  if (closed_ || handler_ == nullptr || has_current_) return false;
-  auto const put = [&] { return out_.put(message.header, message.head, message.content); };
-  if (!put() && (out_.received().has_error() || !put())) return false;
-  ring(sleeps_for_frames);
-  return true;
-}
-
 // Puts the rest of the current frame, or its next part. False if there is no room.
 bool ShmLink::put_current() {
   auto const payload = current_.payload;

@@ -38,6 +38,8 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void start(LinkHandler& handler) override;
   void flush() override;
   [[nodiscard]] bool send_message(MessageFrame const& message) override;
+  [[nodiscard]] Next look_at_message(MessageFrame& message, unsigned polls) override;
+  [[nodiscard]] bool pass_message(MessageFrame const& message) override;
   void release(std::uint64_t run) override;
   void close() override;
   [[nodiscard]] std::string_view kind() const override { return "shm"; }

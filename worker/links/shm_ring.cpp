@@ -46,7 +46,7 @@ Result<std::uint64_t> RingSender::received() {
 
 std::optional<std::uint64_t> RingSender::reserve(std::size_t lines) {
   auto const free = ring_.size() - (head_ - tail_);
-  auto const to_end = ring_.size() - head_ % ring_.size();
+  auto const to_end = ring_.size() - index_of(head_);
   auto const skipped = lines <= to_end ? 0 : to_end;
   if (skipped + lines > free) return std::nullopt;
   if (skipped != 0) {
@@ -59,11 +59,11 @@ std::optional<std::uint64_t> RingSender::reserve(std::size_t lines) {
 }
 
 void RingSender::write(std::uint64_t place, RecordHead const& head) {
-  std::memcpy(ring_[place % ring_.size()].words.data(), &head, sizeof head);
+  std::memcpy(ring_[index_of(place)].words.data(), &head, sizeof head);
 }
 
 std::byte* RingSender::body_of(std::uint64_t place) const {
-  return reinterpret_cast<std::byte*>(ring_[place % ring_.size()].words.data()) + record_head_bytes;
+  return reinterpret_cast<std::byte*>(ring_[index_of(place)].words.data()) + record_head_bytes;
 }
 
 void RingSender::publish(std::size_t lines) {
@@ -102,7 +102,7 @@ std::optional<std::uint64_t> RingSender::put_reference(FrameHeader const& frame,
 }
 
 void RingSender::withdraw(std::uint64_t place) {
-  std::atomic_ref(ring_[place % ring_.size()].words[kind_word])
+  std::atomic_ref(ring_[index_of(place)].words[kind_word])
       .store(static_cast<std::uint64_t>(RecordKind::withdrawn), std::memory_order_relaxed);
   // Ordered before later writes to the withdrawn memory.
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -116,7 +116,7 @@ Result<bool> RingReceiver::look(Record& record) {
     if (published > ring_.size())
       return bad_record("the ring's head is at line " + std::to_string(head) + ", its tail at line " +
                         std::to_string(tail_));
-    auto const at = tail_ % ring_.size();
+    auto const at = index_of(tail_);
     auto const contiguous = std::min<std::uint64_t>(published, ring_.size() - at);
     record.head = copy_of(ring_[at]);
     record.in_ring = std::as_bytes(ring_.subspan(at, contiguous)).subspan(record_head_bytes);
@@ -141,7 +141,7 @@ Result<bool> RingReceiver::look(Record& record) {
 
 bool RingReceiver::still_stands() const {
   std::atomic_thread_fence(std::memory_order_acquire);
-  auto const word = std::atomic_ref(ring_[tail_ % ring_.size()].words[kind_word]).load(std::memory_order_relaxed);
+  auto const word = std::atomic_ref(ring_[index_of(tail_)].words[kind_word]).load(std::memory_order_relaxed);
   return word == static_cast<std::uint64_t>(RecordKind::reference);
 }
 

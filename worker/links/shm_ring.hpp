@@ -103,6 +103,7 @@ class RingSender {
   void publish(std::size_t lines);
   [[nodiscard]] std::byte* body_of(std::uint64_t place) const;
   void write(std::uint64_t place, RecordHead const& head);
+  [[nodiscard]] std::size_t index_of(std::uint64_t place) const { return place & (ring_.size() - 1); }
 
   RingMarks& marks_;
   std::span<RingLine> const ring_;
@@ -121,6 +122,7 @@ class RingReceiver {
   // The arguments are those of RingSender.
   RingReceiver(RingMarks& marks, std::span<RingLine> ring) : marks_(marks), ring_(ring) {}
 
+  [[nodiscard]] bool is_empty() const { return marks_.head.load(std::memory_order_acquire) == tail_; }
   // Reads the next frame; false if there is none. Errors: LinkErrc::bad_frame.
   [[nodiscard]] Result<bool> look(Record& record);
   // Returns true if the current frame, a reference, has not been withdrawn: the payload that was read is valid.
@@ -129,6 +131,8 @@ class RingReceiver {
   void advance(Record const& record);
 
  private:
+  [[nodiscard]] std::size_t index_of(std::uint64_t place) const { return place & (ring_.size() - 1); }
+
   RingMarks& marks_;
   std::span<RingLine> const ring_;
   std::uint64_t tail_ = 0;

@@ -116,11 +116,13 @@ class Group {
   [[nodiscard]] engine::RunResult meet(std::chrono::milliseconds timeout);
 
   // Messages to and from single members, also to this one. Any thread, any number at a time, also during a call; the
-  // sequences of requests are ignored. Begins these messages and waits for the end of all of them.
-  void run_messages(std::span<engine::MessageRequest> requests, std::span<engine::MessageResult> results);
+  // numbers and deadlines of requests are ignored. Begins these messages and waits for the end of all of them.
+  void run_messages(std::span<engine::MessageRequest> requests, std::chrono::milliseconds timeout,
+                    std::span<engine::MessageResult> results);
   // Begins one, and returns the number by which a receive can be cancelled. `done` is called once, possibly at once, on
   // the data thread or one that does its work; also after this object is gone.
-  std::uint64_t begin_message(engine::MessageRequest request, engine::MessageDone done);
+  std::uint64_t begin_message(engine::MessageRequest request, std::chrono::milliseconds timeout,
+                              engine::MessageDone done);
   // Ends a receive that begin_message() has begun, if no message has met it: then `done` has been told so, and true is
   // returned. Otherwise the receive goes on. Any thread, but not in `done`.
   [[nodiscard]] bool cancel_receive(std::uint64_t receive);

@@ -19,11 +19,10 @@ engine::MessageResult ended_before(engine::Failure const& why) {
 
 // Either end_messages() sees that there are messages and closes them, or the call sees that they have ended.
 std::optional<engine::Failure> Group::enter_messages(std::span<engine::MessageRequest> requests) {
-  has_messages_.store(true);
+  if (!has_messages_.load()) has_messages_.store(true);
   if (auto why = messages_over_.failure()) return why;
   for (auto& request : requests)
-    request.sequence =
-        request.way == engine::MessageWay::send ? messages_->draw_sequence(request.peer) : messages_->draw_receive();
+    if (request.way == engine::MessageWay::receive) request.number = messages_->draw_receive();
   return std::nullopt;
 }
 
@@ -32,23 +31,26 @@ void Group::end_messages(engine::EngineErrc code, std::string const& why) {
   if (has_messages_.load()) plane_.close_messages(messages_, Error(code, why));
 }
 
-void Group::run_messages(std::span<engine::MessageRequest> requests, std::span<engine::MessageResult> results) {
+void Group::run_messages(std::span<engine::MessageRequest> requests, std::chrono::milliseconds timeout,
+                         std::span<engine::MessageResult> results) {
   if (auto const why = enter_messages(requests)) return std::fill(results.begin(), results.end(), ended_before(*why));
-  plane_.run_messages(messages_, requests, results);
+  plane_.run_messages(messages_, requests, timeout, results);
 }
 
-std::uint64_t Group::begin_message(engine::MessageRequest request, engine::MessageDone done) {
+std::uint64_t Group::begin_message(engine::MessageRequest request, std::chrono::milliseconds timeout,
+                                   engine::MessageDone done) {
+  request.deadline = std::chrono::steady_clock::now() + timeout;
   if (auto const why = enter_messages(std::span(&request, 1)))
     done(ended_before(*why));
   else
     plane_.begin_message(messages_, request, std::move(done));
-  return request.sequence;
+  return request.number;
 }
 
 bool Group::cancel_receive(std::uint64_t receive) {
-  engine::MessageRequest cancel{.way = engine::MessageWay::cancel, .sequence = receive};
+  engine::MessageRequest cancel{.way = engine::MessageWay::cancel, .number = receive};
   engine::MessageResult result;
-  plane_.run_messages(messages_, std::span(&cancel, 1), std::span(&result, 1));
+  plane_.run_messages(messages_, std::span(&cancel, 1), {}, std::span(&result, 1));
   return result.status.has_value();
 }
 

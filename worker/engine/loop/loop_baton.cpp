@@ -4,14 +4,16 @@ namespace chorus::engine {
 
 void LoopBaton::take() {
   std::unique_lock lock(mutex_);
+  auto const is_free = [this] { return holder_.load() == Holder::nobody && waiting_ == 0; };
   // Callers wake no thread when they give the loop back, so this thread checks after every rest.
-  for (auto rested = std::uint64_t{0}; !is_free() || (borrowed_ != rested && !nudged_);) {
-    rested = borrowed_;
+  auto rested = std::uint64_t{0};
+  auto const may_take = [&] { return is_free() && (borrowed_.load(std::memory_order_relaxed) == rested || nudged_); };
+  while (!may_take() || !change_holder(Holder::nobody, Holder::data_thread)) {
+    rested = borrowed_.load(std::memory_order_relaxed);
     bool const is_borrowed = holder_ == Holder::caller;
-    changed_.wait_for(lock, is_borrowed ? long_rest : rest, [this] { return is_free() && nudged_; });
+    changed_.wait_for(lock, is_borrowed ? long_rest : rest, [&] { return is_free() && nudged_; });
   }
   nudged_ = false;
-  holder_ = Holder::data_thread;
 }
 
 void LoopBaton::give() {
@@ -23,6 +25,12 @@ void LoopBaton::give() {
 }
 
 bool LoopBaton::borrow() {
+  if (!change_holder(Holder::nobody, Holder::caller) && !wait_and_borrow()) return false;
+  borrowed_.store(borrowed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return true;
+}
+
+bool LoopBaton::wait_and_borrow() {
   std::unique_lock lock(mutex_);
   if (holder_ == Holder::data_thread) {
     ++waiting_;
@@ -30,21 +38,17 @@ bool LoopBaton::borrow() {
     changed_.wait(lock, [this] { return holder_ != Holder::data_thread; });
     --waiting_;
   }
-  if (holder_ == Holder::caller) return false;
-  holder_ = Holder::caller;
-  ++borrowed_;
-  return true;
+  return change_holder(Holder::nobody, Holder::caller);
 }
 
 void LoopBaton::give_back(bool work_left, std::chrono::nanoseconds held) {
-  bool goes_on = false;
-  {
-    std::lock_guard const lock(mutex_);
-    holder_ = Holder::nobody;
-    // After a long call the data thread is in its long rest.
-    goes_on = nudged_ = nudged_ || work_left || held > rest;
-  }
-  if (goes_on) changed_.notify_all();
+  // After a long call the data thread is in its long rest.
+  if (work_left || held > rest) nudged_ = true;
+  holder_.store(Holder::nobody);
+  // Either this sees a nudge that came while the caller held the loop, or the nudge sees that the loop is free.
+  if (!nudged_.load()) return;
+  { std::lock_guard const lock(mutex_); }  // the data thread waits, or has yet to look
+  changed_.notify_all();
 }
 
 void LoopBaton::nudge() {

@@ -27,7 +27,8 @@ class LoopBaton {
   [[nodiscard]] bool is_wanted() const { return waiting_.load(std::memory_order_acquire) != 0; }
   void give();
 
-  // Caller: takes the loop. False if another caller holds it, which then serves this caller's run too.
+  // Caller: takes the loop, without a lock unless the data thread holds it. False if another caller holds it, which
+  // then serves this caller's run too.
   [[nodiscard]] bool borrow();
   // work_left: the data thread takes over at once. held: about how long the caller held the loop.
   void give_back(bool work_left, std::chrono::nanoseconds held);
@@ -36,17 +37,21 @@ class LoopBaton {
   void nudge();
 
  private:
-  enum class Holder { nobody, data_thread, caller };
+  enum class Holder : std::uint8_t { nobody, data_thread, caller };
 
-  [[nodiscard]] bool is_free() const { return holder_ == Holder::nobody && waiting_ == 0; }
+  [[nodiscard]] bool change_holder(Holder from, Holder to) {
+    return holder_.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool wait_and_borrow();
 
   std::function<void()> const interrupt_;
+  // Callers change the holder without the lock. The data thread gives the loop up, and is waited for, with it.
+  std::atomic<Holder> holder_{Holder::nobody};
+  std::atomic<std::uint64_t> borrowed_{0};  // count; written by the caller that holds the loop
   std::mutex mutex_;
   std::condition_variable changed_;
-  Holder holder_ = Holder::nobody;
-  std::atomic<unsigned> waiting_{0};  // callers
-  bool nudged_ = false;
-  std::uint64_t borrowed_ = 0;  // count
+  std::atomic<unsigned> waiting_{0};  // callers; changed with the lock
+  std::atomic<bool> nudged_{false};
 };
 
 }  // namespace chorus::engine

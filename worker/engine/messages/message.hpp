@@ -26,7 +26,7 @@ struct MessageRequest {
   std::span<std::byte const> sent;
   std::span<std::byte> received;  // at least as large as the message
   std::chrono::steady_clock::time_point deadline;
-  std::uint64_t sequence = 0;  // of a send: MessageGroup::draw_sequence(); of a receive and its cancel: draw_receive()
+  std::uint64_t number = 0;  // of a receive and its cancel: MessageGroup::draw_receive()
 };
 
 struct MessageResult {

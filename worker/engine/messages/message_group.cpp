@@ -21,11 +21,12 @@ std::vector<std::string> channels_of(GroupMembership const& membership) {
 }  // namespace
 
 MessageGroup::MessageGroup(GroupMembership membership)
-    : table(membership.members.size()),
+    : sequences(membership.members.size()),
+      table(membership.members.size()),
+      routes(membership.members.size()),
       membership_(std::move(membership)),
       channels_(channels_of(membership_)),
-      watches_(membership_.name + "/watch/" + std::to_string(membership_.rank)),
-      sequences_(membership_.members.size()) {}
+      watches_(membership_.name + "/watch/" + std::to_string(membership_.rank)) {}
 
 std::uint64_t MessageGroup::run_to(plan::Rank peer, std::uint64_t sequence) const {
   return local_run_number(channels_[peer], membership_.epoch, sequence);

@@ -10,10 +10,11 @@
 #include <vector>
 
 #include "worker/engine/messages/message_runs.hpp"
+#include "worker/engine/transport/connection_table.hpp"
 
 namespace chorus::engine {
 
-// Shared by the callers, which draw sequences, and the engine. Unless said otherwise: data thread only.
+// Shared by the callers, which number their receives, and the engine. Unless said otherwise: data thread only.
 class MessageGroup {
  public:
   explicit MessageGroup(GroupMembership membership);
@@ -22,8 +23,6 @@ class MessageGroup {
 
   // Any thread.
   [[nodiscard]] GroupMembership const& membership() const { return membership_; }
-  // Any thread. The next position among the messages to this member; whoever draws one sends that message.
-  [[nodiscard]] std::uint64_t draw_sequence(plan::Rank to) { return sequences_[to].fetch_add(1); }
   // Any thread. A number for a receive, by which it can be cancelled; never 0.
   [[nodiscard]] std::uint64_t draw_receive() { return receives_.fetch_add(1); }
   // Any thread. Requests that were handed to the data thread and have not begun.
@@ -37,8 +36,10 @@ class MessageGroup {
   // The kind of runs of these messages; kept for the next one.
   [[nodiscard]] std::shared_ptr<RunKind> kind(MessageWay way, plan::Rank peer, std::uint64_t bytes);
 
+  // By peer: position of the next message to it among all messages to it. A message has its position when it begins.
+  std::vector<std::uint64_t> sequences;
   MessageTable table;
-  // A receive without a message; MessageRequest::sequence is its number in the table.
+  // A receive without a message; MessageRequest::number is its number in the table.
   struct Waiting {
     MessageRequest request;
     MessageDone done;
@@ -46,7 +47,8 @@ class MessageGroup {
     bool was_seen = false;    // by Messages::watch_receives()
   };
   std::deque<Waiting> waiting;
-  std::vector<std::uint64_t> under_way;  // runs of messages
+  std::vector<std::uint64_t> under_way;        // runs of messages
+  std::vector<ConnectionTable::Route> routes;  // by peer; used by the engine
   // A large message of this member to itself that no receive has taken.
   struct ToSelf {
     std::uint64_t run = 0;  // by which the table knows it; there is no run
@@ -69,7 +71,6 @@ class MessageGroup {
   GroupMembership const membership_;
   std::vector<std::string> const channels_;  // by peer: names that run numbers are made of
   std::string const watches_;
-  std::vector<std::atomic<std::uint64_t>> sequences_;
   std::atomic<std::uint64_t> receives_{1};
   std::uint64_t watched_ = 0;
   std::vector<Kept> kept_;  // the most recently used last

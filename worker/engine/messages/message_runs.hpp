@@ -26,6 +26,8 @@ namespace chorus::engine {
 // True for a watch that no other member can end: nothing but its deadline does, or MessageRuns::end_watch().
 [[nodiscard]] bool is_watch_of_nobody(RunSpec const& spec);
 
+class MessageGroup;
+
 // What the engine does for Messages. Data thread only.
 class MessageRuns {
  public:
@@ -36,8 +38,8 @@ class MessageRuns {
   virtual void fail_message(std::uint64_t run, Failure const& why) = 0;
   // The same for a message that was not received: drops what has arrived of it.
   virtual void refuse_message(std::uint64_t run, Failure const& why) = 0;
-  // Sends a small message at once. False: it needs a run.
-  [[nodiscard]] virtual bool send_small_message(Peer const& peer, links::MessageFrame const& message) = 0;
+  // Sends a small message of the group at once. False: it needs a run.
+  [[nodiscard]] virtual bool send_small_message(MessageGroup& group, links::MessageFrame const& message) = 0;
   // Tells the peer that its small messages of this epoch have failed.
   virtual void refuse_small_messages(Identity const& peer, GroupMembership const& membership, Failure const& why) = 0;
   // A receive waits: Messages::watch_receives() is to be called soon.

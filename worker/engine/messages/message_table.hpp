@@ -34,6 +34,13 @@ class MessageTable {
   // A message is about to arrive: takes the receive that gets it, if it is the next of its source and a receive waits
   // for it. Then match() follows, otherwise arrived().
   [[nodiscard]] std::optional<std::uint64_t> meet(plan::Rank source, links::Envelope const& envelope);
+  // The sequence of the source's next message, if neither receives nor messages wait here. Then pass_next() takes it
+  // for a receive that is not posted.
+  [[nodiscard]] std::optional<std::uint64_t> next_of(plan::Rank source) const {
+    if (!posted_.empty() || !unmatched_.empty() || !ahead_.empty()) return std::nullopt;
+    return next_[source];
+  }
+  void pass_next(plan::Rank source) { ++next_[source]; }
   // An envelope has arrived. False: its sequence has arrived before.
   [[nodiscard]] bool arrived(Arrival arrival);
   // The run of an envelope that was not matched has ended.

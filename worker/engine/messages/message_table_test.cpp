@@ -127,3 +127,21 @@ TEST_CASE("the content that waits is counted by its source until it is taken") {
   CHECK(table.kept(2).messages == 0);
   CHECK(table.kept(2).bytes == 0);
 }
+
+TEST_CASE("the next message of a source is known only while neither receives nor messages wait") {
+  MessageTable table(2);
+  CHECK(table.next_of(0) == 0);
+  table.pass_next(0);
+  CHECK(table.next_of(0) == 1);
+  CHECK(table.next_of(1) == 0);
+  table.post(1, 1, 5);
+  CHECK_FALSE(table.next_of(0));
+  table.forget(1);
+  CHECK(table.arrived(message(0, 2, 5)));
+  CHECK_FALSE(table.next_of(0));
+  CHECK(table.arrived(message(0, 1, 5)));
+  CHECK_FALSE(table.next_of(0));
+  CHECK(table.take(0, 5));
+  CHECK(table.take(0, 5));
+  CHECK(table.next_of(0) == 3);
+}

@@ -36,14 +36,14 @@ void Messages::begin(GroupPtr const& group, MessageRequest const& request, Messa
       return receive(group, request, std::move(done));
     case MessageWay::cancel:
       MessageResult result;
-      if (!cancel(*group, request.sequence)) result.status = Error(EngineErrc::aborted, "no receive waits");
+      if (!cancel(*group, request.number)) result.status = Error(EngineErrc::aborted, "no receive waits");
       return done(std::move(result));
   }
 }
 
 std::optional<MessageGroup::Waiting> Messages::remove_waiting(MessageGroup& group, std::uint64_t receive) {
   auto const found = std::find_if(group.waiting.begin(), group.waiting.end(),
-                                  [receive](auto const& each) { return each.request.sequence == receive; });
+                                  [receive](auto const& each) { return each.request.number == receive; });
   if (found == group.waiting.end()) return std::nullopt;
   auto waiting = std::move(*found);
   group.waiting.erase(found);
@@ -73,17 +73,18 @@ void Messages::close(MessageGroup& group, Failure const& why) {
 void Messages::send(GroupPtr const& group, MessageRequest const& request, MessageDone done) {
   auto const& membership = group->membership();
   if (request.peer == membership.rank) return send_to_self(group, request, std::move(done));
-  bool const is_sent = send_small(membership, request);
+  bool const is_sent = send_small(*group, request);
   auto const bytes = request.sent.size();
   MessageResult result;
   result.source = membership.rank;
   result.bytes = bytes;
   if (is_sent) return done(std::move(result));
-  RunCall const call{group->run_to(request.peer, request.sequence),
+  auto const sequence = group->sequences[request.peer]++;
+  RunCall const call{group->run_to(request.peer, sequence),
                      request.sent,
                      {},
                      request.deadline,
-                     links::Envelope{request.sequence, bytes, request.tag, 0}};
+                     links::Envelope{sequence, bytes, request.tag, 0}};
   start(group, group->kind(MessageWay::send, request.peer, bytes), call, std::move(result), std::move(done));
 }
 
@@ -103,7 +104,7 @@ void Messages::start(GroupPtr const& group, std::shared_ptr<RunKind> kind, RunCa
 void Messages::receive(GroupPtr const& group, MessageRequest const& request, MessageDone done) {
   if (auto const arrival = group->table.take(request.peer, request.tag))
     return take(group, *arrival, request, std::move(done));
-  group->table.post(request.sequence, request.peer, request.tag);
+  group->table.post(request.number, request.peer, request.tag);
   group->waiting.push_back({request, std::move(done)});
   ++unwatched_;
   runs_.watch_soon();
@@ -120,12 +121,11 @@ void Messages::watch_receives(bool all) {
       if (each.watch != 0 || !(std::exchange(each.was_seen, true) || all)) continue;
       each.watch = group->next_watch();
       --unwatched_;
-      unwatched.push_back({group, each.request.sequence});
+      unwatched.push_back({group, each.request.number});
     }
   // A run that cannot begin ends its receive, and perhaps others.
   for (auto const& [group, receive] : unwatched) {
-    auto const found =
-        std::ranges::find(group->waiting, receive, [](auto const& each) { return each.request.sequence; });
+    auto const found = std::ranges::find(group->waiting, receive, [](auto const& each) { return each.request.number; });
     if (found == group->waiting.end()) continue;
     runs_.start_run(group->kind(MessageWay::receive, found->request.peer, 0),
                     {found->watch, {}, {}, found->request.deadline},
@@ -196,8 +196,8 @@ void Messages::end(MessageGroup& group, Failure const& why) {
   group.failure->text = "the messages of this epoch have ended: " + why.detail();
   group.failure->reporter.clear();
   while (!group.waiting.empty()) {
-    auto const receive = remove_waiting(group, group.waiting.front().request.sequence);
-    group.table.forget(receive->request.sequence);
+    auto const receive = remove_waiting(group, group.waiting.front().request.number);
+    group.table.forget(receive->request.number);
     receive->done(to_result(why, true));
   }
   for (auto const run : std::vector(group.under_way)) runs_.fail_message(run, why);

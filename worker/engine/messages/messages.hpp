@@ -30,6 +30,12 @@ class Messages {
 
   // The request is valid: the peer is a member, or any_source of a receive.
   void begin(std::shared_ptr<MessageGroup> const& group, MessageRequest const& request, MessageDone done);
+  // Sends a small message without begin(), if that is possible at once.
+  [[nodiscard]] bool send_at_once(MessageGroup& group, MessageRequest const& request);
+  // The small message that a receive takes, if the next one of its source is sure to be that: nothing else waits. When
+  // it has come, table.pass_next() follows. Empty: begin() the receive.
+  [[nodiscard]] static std::optional<links::MessageFrame> awaited_next(MessageGroup const& group,
+                                                                       MessageRequest const& request);
   // Ends the epoch here. Later requests fail.
   void close(MessageGroup& group, Failure const& why);
 
@@ -56,7 +62,7 @@ class Messages {
             MessageDone done);
   void match(GroupPtr const& group);
   // The part about small messages is in small_messages.cpp.
-  [[nodiscard]] bool send_small(GroupMembership const& membership, MessageRequest const& request);
+  [[nodiscard]] bool send_small(MessageGroup& group, MessageRequest const& request);
   // Gives a message whose content is here to the receive that waits for it, or keeps a copy. False: sent before.
   [[nodiscard]] bool deliver(GroupPtr const& group, plan::Rank source, links::Envelope const& envelope,
                              std::span<std::byte const> content);

@@ -25,12 +25,13 @@ auto find_to_self(MessageGroup& group, std::uint64_t run) {
 void Messages::send_to_self(GroupPtr const& group, MessageRequest const& request, MessageDone done) {
   auto const self = group->membership().rank;
   auto const bytes = request.sent.size();
-  links::Envelope const envelope{request.sequence, bytes, request.tag, 0};
+  auto const sequence = group->sequences[self]++;
+  links::Envelope const envelope{sequence, bytes, request.tag, 0};
   if (bytes <= limits_.eager_bytes) {
     static_cast<void>(deliver(group, self, envelope, request.sent));
     return done(group->failure ? to_result(*group->failure, true) : arrived_at_self(*group, bytes));
   }
-  auto const run = group->run_to(self, request.sequence);
+  auto const run = group->run_to(self, sequence);
   group->to_self.push_back({run, request.sent, std::move(done), 0});
   static_cast<void>(group->table.arrived({self, run, envelope}));
   match(group);

@@ -7,19 +7,45 @@
 #include "worker/engine/messages/messages.hpp"
 
 namespace chorus::engine {
+namespace {
 
-bool Messages::send_small(GroupMembership const& membership, MessageRequest const& request) {
-  auto const bytes = request.sent.size();
-  // A refuse of run 0 would refuse the link.
-  if (bytes > links::message_content_max || bytes > limits_.eager_bytes || membership.token == 0) return false;
-  links::MessageFrame message{{}, {membership.rank, request.peer}, request.sent};
+links::MessageFrame frame_of(GroupMembership const& membership, links::MessageHead head, std::uint32_t tag,
+                             std::uint64_t sequence) {
+  links::MessageFrame message{{}, head, {}};
   message.header.type = links::FrameType::message;
   message.header.epoch = membership.epoch;
   message.header.run = membership.token;
-  message.header.message = request.tag;
+  message.header.message = tag;
+  message.header.offset = sequence;
+  return message;
+}
+
+}  // namespace
+
+bool Messages::send_at_once(MessageGroup& group, MessageRequest const& request) {
+  return group.is_open && !group.failure && request.peer != group.membership().rank && send_small(group, request);
+}
+
+std::optional<links::MessageFrame> Messages::awaited_next(MessageGroup const& group, MessageRequest const& request) {
+  auto const& membership = group.membership();
+  if (!group.is_open || group.failure || request.peer == any_source || request.peer == membership.rank)
+    return std::nullopt;
+  auto const sequence = group.table.next_of(request.peer);
+  if (!sequence) return std::nullopt;
+  return frame_of(membership, {request.peer, membership.rank}, request.tag, *sequence);
+}
+
+bool Messages::send_small(MessageGroup& group, MessageRequest const& request) {
+  auto const& membership = group.membership();
+  auto const bytes = request.sent.size();
+  // A refuse of run 0 would refuse the link.
+  if (bytes > links::message_content_max || bytes > limits_.eager_bytes || membership.token == 0) return false;
+  auto message = frame_of(membership, {membership.rank, request.peer}, request.tag, group.sequences[request.peer]);
   message.header.length = static_cast<std::uint32_t>(sizeof message.head + bytes);
-  message.header.offset = request.sequence;
-  return runs_.send_small_message(membership.members[request.peer], message);
+  message.content = request.sent;
+  if (!runs_.send_small_message(group, message)) return false;
+  ++group.sequences[request.peer];
+  return true;
 }
 
 bool Messages::arrived(Identity const& from, links::MessageFrame const& message) {

@@ -37,12 +37,11 @@ class OtherGroup {
   }
   MessageMembers::Ended send(std::vector<std::byte> const& content) {
     MessageRequest request{MessageWay::send, 1, 5, content, {}, fleet_.now() + milliseconds(1000), 0};
-    request.sequence = groups_[0]->draw_sequence(1);
     return begin(0, request);
   }
   MessageMembers::Ended receive(std::span<std::byte> to) {
     MessageRequest request{MessageWay::receive, 0, 5, {}, to, fleet_.now() + milliseconds(1000), 0};
-    request.sequence = groups_[1]->draw_receive();
+    request.number = groups_[1]->draw_receive();
     return begin(1, request);
   }
 

@@ -40,19 +40,18 @@ class MessageMembers {
   Ended send_from(plan::Rank from, plan::Rank to, std::uint32_t tag, std::span<std::byte const> bytes,
                   std::chrono::milliseconds timeout = std::chrono::milliseconds(1000)) {
     MessageRequest request{MessageWay::send, to, tag, bytes, {}, fleet.now() + timeout, 0};
-    request.sequence = groups_[from]->draw_sequence(to);
     return begin(from, request);
   }
   Ended receive(plan::Rank at, plan::Rank source, std::uint32_t tag, std::span<std::byte> to,
                 std::chrono::milliseconds timeout = std::chrono::milliseconds(1000)) {
     MessageRequest request{MessageWay::receive, source, tag, {}, to, fleet.now() + timeout, 0};
-    request.sequence = last_receive_ = groups_[at]->draw_receive();
+    request.number = last_receive_ = groups_[at]->draw_receive();
     return begin(at, request);
   }
   // Cancels the receive that was begun last.
   bool cancel_last(plan::Rank at) { return cancel(at, last_receive_); }
   bool cancel(plan::Rank at, std::uint64_t receive) {
-    return is_well(begin(at, {.way = MessageWay::cancel, .sequence = receive}));
+    return is_well(begin(at, {.way = MessageWay::cancel, .number = receive}));
   }
   [[nodiscard]] std::uint64_t last_receive() const { return last_receive_; }
   Ended begin(plan::Rank rank, MessageRequest const& request) {
@@ -60,6 +59,19 @@ class MessageMembers {
     fleet.engine(rank).begin_message(groups_[rank], request,
                                      [ended](MessageResult result) { *ended = std::move(result); });
     return ended;
+  }
+  // These make no message wait, and say if they have done anything.
+  bool send_at_once(plan::Rank from, plan::Rank to, std::uint32_t tag, Bytes const& bytes) {
+    MessageRequest const request{MessageWay::send, to, tag, bytes, {}, {}, 0};
+    MessageResult result;
+    return fleet.engine(from).send_at_once(*groups_[from], request, result);
+  }
+  std::optional<MessageResult> receive_at_once(plan::Rank at, plan::Rank source, std::uint32_t tag,
+                                               std::span<std::byte> to) {
+    MessageRequest const request{MessageWay::receive, source, tag, {}, to, {}, 0};
+    MessageResult result;
+    if (!fleet.engine(at).receive_at_once(*groups_[at], request, 1, result)) return std::nullopt;
+    return result;
   }
   void close(plan::Rank rank) {
     fleet.engine(rank).close_messages(*groups_[rank], {EngineErrc::aborted, "the group was left", {}, {}});

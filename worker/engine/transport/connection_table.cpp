@@ -8,6 +8,7 @@ namespace chorus::engine {
 
 ReceiveConnection& ConnectionTable::adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends,
                                           std::shared_ptr<links::Link> back) {
+  ++changes_;
   auto& receive_connection =
       *receives_.emplace_back(std::make_unique<ReceiveConnection>(owner_, std::move(peer), next_receive_++));
   receive_connection.attach(std::move(link), lends);
@@ -26,6 +27,7 @@ bool ConnectionTable::awaits(std::uint64_t number) const {
 
 void ConnectionTable::dialed(std::uint64_t number, Result<std::shared_ptr<links::Link>> link, bool lends,
                              std::shared_ptr<links::Link> back) {
+  ++changes_;
   auto& send_connection = *sends_.find(number)->second;
   if (link.has_value())
     send_connection.attach(std::move(*link), lends);
@@ -68,7 +70,23 @@ SendConnection* ConnectionTable::find_to(Peer const& peer) {
   return nullptr;
 }
 
+ReceiveConnection* ConnectionTable::find_from(Peer const& peer) {
+  for (auto& receive_connection : receives_)
+    if (!receive_connection->is_closed() && receive_connection->peer().worker == peer.worker &&
+        receive_connection->peer().incarnation == peer.incarnation)
+      return receive_connection.get();
+  return nullptr;
+}
+
+ConnectionTable::Route const& ConnectionTable::find_route(Route& known, Peer const& peer) {
+  if (known.as_of == changes_) return known;
+  known = {nullptr, nullptr, changes_};
+  if (!is_fenced({peer.worker, peer.incarnation})) known = {find_for_small(peer), find_from(peer), changes_};
+  return known;
+}
+
 SendConnection& ConnectionTable::dial(Peer const& peer, TimePoint deadline) {
+  ++changes_;
   auto const number = next_send_++;
   auto& send_connection =
       *sends_
@@ -80,6 +98,7 @@ SendConnection& ConnectionTable::dial(Peer const& peer, TimePoint deadline) {
 }
 
 void ConnectionTable::fence(std::string const& worker, std::uint64_t incarnation) {
+  ++changes_;
   current_incarnation_[worker] = incarnation;
   auto const is_old = [&](Connection const& c) {
     return c.peer().worker == worker && c.peer().incarnation != incarnation;
@@ -103,6 +122,7 @@ void ConnectionTable::fail_all(Error const& why) {
 }
 
 void ConnectionTable::reap() {
+  ++changes_;
   std::erase_if(sends_, [](auto const& entry) { return entry.second->is_closed(); });
   std::erase_if(receives_, [](auto const& receive_connection) { return receive_connection->is_closed(); });
 }

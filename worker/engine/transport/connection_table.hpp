@@ -46,6 +46,15 @@ class ConnectionTable {
   [[nodiscard]] SendConnection* find_for(SendChannel const& channel, Peer const& peer);  // null: still to be dialed
   [[nodiscard]] SendConnection* find_for_small(Peer const& peer);                        // the same
 
+  // The connections for small messages to and from a peer that is not fenced; null: none. They are looked for anew only
+  // if connections have come or gone since `known` was found.
+  struct Route {
+    SendConnection* to = nullptr;
+    ReceiveConnection* from = nullptr;
+    std::uint64_t as_of = 0;
+  };
+  Route const& find_route(Route& known, Peer const& peer);
+
   // Closes connections of other incarnations of the worker; they are fenced from now on.
   void fence(std::string const& worker, std::uint64_t incarnation);
   [[nodiscard]] bool is_fenced(Identity const& peer) const;
@@ -56,6 +65,7 @@ class ConnectionTable {
 
  private:
   [[nodiscard]] SendConnection* find_to(Peer const& peer);
+  [[nodiscard]] ReceiveConnection* find_from(Peer const& peer);
   [[nodiscard]] SendConnection& dial(Peer const& peer, TimePoint deadline);
 
   ConnectionOwner& owner_;
@@ -65,6 +75,7 @@ class ConnectionTable {
   Sends sends_;
   Receives receives_;
   std::uint64_t next_send_ = 1, next_receive_ = 1;
+  std::uint64_t changes_ = 1;                                 // count
   std::map<std::string, std::uint64_t> current_incarnation_;  // by id of fenced workers
 };
 

@@ -40,6 +40,10 @@ class ReceiveConnection final : public Connection {
   void report_small_messages(std::uint64_t token, std::uint32_t epoch);
   // Tells the peer that its small messages of the epoch have failed.
   void refuse_small_messages(std::uint64_t token, std::uint32_t epoch, Failure const& why);
+  // Takes the next message into `to` and returns the length of its content, if it arrives within so many polls, has the
+  // header and head of `awaited`, except for the length, and fits.
+  [[nodiscard]] std::optional<std::size_t> take(links::MessageFrame const& awaited, std::span<std::byte> to,
+                                                unsigned polls);
   // True if an open of this run waits here.
   [[nodiscard]] bool has_early(std::uint64_t run) const { return find_early(run) != early_.size(); }
   // Refuses the opens of a retired epoch that wait here.

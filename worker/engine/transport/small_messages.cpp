@@ -1,5 +1,6 @@
 // The receiving end's part with small messages: reports them, or keeps them until this rank begins with the messages of
 // their epoch.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -19,6 +20,22 @@ bool ReceiveConnection::report(FrameHeader const& header, std::span<std::byte co
   links::MessageFrame message{header, {}, payload.subspan(sizeof(links::MessageHead))};
   std::memcpy(&message.head, payload.data(), sizeof message.head);
   return owner_.message_frame_arrived(peer(), message);
+}
+
+std::optional<std::size_t> ReceiveConnection::take(links::MessageFrame const& awaited, std::span<std::byte> to,
+                                                   unsigned polls) {
+  links::MessageFrame message;
+  if (link() == nullptr || is_closing() || link()->look_at_message(message, polls) != links::Link::Next::message)
+    return std::nullopt;
+  auto expected = awaited.header;
+  expected.length = message.header.length;
+  if (message.header != expected || message.head != awaited.head || message.content.size() > to.size())
+    return std::nullopt;
+  std::copy(message.content.begin(), message.content.end(), to.begin());
+  if (!link()->pass_message(message)) return std::nullopt;
+  frame_moved();
+  counters_.received(message.header.length);
+  return message.content.size();
 }
 
 void ReceiveConnection::message_arrived() {
