@@ -37,7 +37,7 @@ bool has_peer(FlightStep const& step) {
 }  // namespace
 
 double waited_seconds(std::vector<FlightStep> const& steps, std::int64_t ended_ns) {
-  boost::container::small_vector<Wait, 32> waits;
+  boost::container::small_vector<Wait, Timeline::steps_max> waits;
   waits.reserve(steps.size());
   for (auto const& step : steps)
     if (has_peer(step)) waits.push_back(wait_of(step, ended_ns));
