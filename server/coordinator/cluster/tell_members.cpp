@@ -51,7 +51,7 @@ TellMembers::TellMembers(WorkerClient& workers, asio::any_io_executor executor, 
       members_(std::move(members)),
       message_(std::make_shared<EpochMessage const>(std::move(group), std::move(token))),
       deadline_(deadline),
-      running_(std::min(members_.size(), told_at_once)),
+      running_(tasks()),
       changed_(std::move(executor)) {}
 
 asio::awaitable<void> TellMembers::some(std::shared_ptr<TellMembers> tell,

@@ -1,6 +1,7 @@
 // Tells the members of a group of its new epoch, and collects their refusals.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,9 +23,10 @@ class TellMembers {
   TellMembers(TellMembers const&) = delete;
   TellMembers& operator=(TellMembers const&) = delete;
 
-  // The caller starts so many tasks some(), which share the members, and waits in all() until all were asked.
+  // The caller starts so many tasks some(), which share the members, and waits in all() until all were asked. A task
+  // may end before the next one is started: an answer over TLS that is there already is read without waiting.
   // `on_silent` is called for each member that does not answer.
-  [[nodiscard]] std::size_t tasks() const { return running_; }
+  [[nodiscard]] std::size_t tasks() const { return std::min(members_.size(), told_at_once); }
   static boost::asio::awaitable<void> some(std::shared_ptr<TellMembers> tell,
                                            std::function<void(api::Member const&)> on_silent);
   boost::asio::awaitable<void> all();
