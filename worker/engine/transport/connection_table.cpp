@@ -5,6 +5,14 @@
 #include "worker/links/two_way.hpp"
 
 namespace chorus::engine {
+namespace {
+
+bool is_open_with(Peer const& peer, Connection const& connection) {
+  return !connection.is_closed() && connection.peer().worker == peer.worker &&
+         connection.peer().incarnation == peer.incarnation;
+}
+
+}  // namespace
 
 ReceiveConnection& ConnectionTable::adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends,
                                           std::shared_ptr<links::Link> back) {
@@ -55,26 +63,19 @@ SendConnection* ConnectionTable::find_for(SendChannel const& channel, Peer const
 SendConnection* ConnectionTable::find_for_small(Peer const& peer) {
   if (links::is_for_small(peer.worker, worker_))
     for (auto found = sends_.rbegin(); found != sends_.rend(); ++found)
-      if (auto& send_connection = found->second; send_connection->is_accepted() && !send_connection->is_closed() &&
-                                                 send_connection->peer().worker == peer.worker &&
-                                                 send_connection->peer().incarnation == peer.incarnation)
-        return send_connection.get();
+      if (found->second->is_accepted() && is_open_with(peer, *found->second)) return found->second.get();
   return find_to(peer);
 }
 
 SendConnection* ConnectionTable::find_to(Peer const& peer) {
   for (auto& [number, send_connection] : sends_)
-    if (!send_connection->is_closed() && send_connection->peer().worker == peer.worker &&
-        send_connection->peer().incarnation == peer.incarnation && send_connection->url() == peer.url)
-      return send_connection.get();
+    if (is_open_with(peer, *send_connection) && send_connection->url() == peer.url) return send_connection.get();
   return nullptr;
 }
 
 ReceiveConnection* ConnectionTable::find_from(Peer const& peer) {
   for (auto& receive_connection : receives_)
-    if (!receive_connection->is_closed() && receive_connection->peer().worker == peer.worker &&
-        receive_connection->peer().incarnation == peer.incarnation)
-      return receive_connection.get();
+    if (is_open_with(peer, *receive_connection)) return receive_connection.get();
   return nullptr;
 }
 
