@@ -330,11 +330,10 @@ bool ShmLink::read() {
       }
       if (closed_) return true;
     }
-    in_.advance(record);
-    if (record.head.kind != RecordKind::in_ring) ring(sleeps_for_room);
+    bool const tells = in_.advance(record);
+    if (tells || record.head.kind != RecordKind::in_ring) ring(sleeps_for_room);
     budget -= std::min<std::size_t>(budget, record.head.frame.length + turn_frame_bytes);
   }
-  if (any) ring(sleeps_for_room);
   return any;
 }
 
@@ -360,7 +359,7 @@ Result<std::span<std::byte const>> ShmLink::payload_of(RingReceiver::Record cons
     return Error(LinkErrc::bad_frame, "a payload of " + std::to_string(length) + " bytes " + why);
   };
   if (record.head.kind == RecordKind::in_ring) {
-    if (length > in_ring_bytes_max || length > record.in_ring.size()) return bad("beyond what was put into the ring");
+    if (length > in_ring_bytes_max || length > record.in_ring.size()) return bad("beyond what a ring can hold");
     return record.in_ring.first(length);
   }
   if (region_ == nullptr) return bad("by reference from the accepting side");

@@ -36,8 +36,7 @@ Link::Next ShmLink::look_at_message(MessageFrame& message, unsigned polls) {
 
 bool ShmLink::pass_message(MessageFrame const& message) {
   if (is_broken()) return false;
-  in_.advance({{message.header, 0, RecordKind::in_ring}, {}});
-  ring(sleeps_for_room);
+  if (in_.advance({{message.header, 0, RecordKind::in_ring}, {}})) ring(sleeps_for_room);
   return true;
 }
 

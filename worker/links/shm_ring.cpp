@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t line_bytes = sizeof(RingLine);
 constexpr std::size_t kind_word = offsetof(RecordHead, kind) / sizeof(std::uint64_t);
+static_assert(offsetof(RecordHead, kind) + sizeof(std::uint64_t) == record_head_bytes,
+              "the word with the kind is the last");
 
 constexpr std::size_t lines_of(std::size_t payload_bytes) {
   return (record_head_bytes + payload_bytes + line_bytes - 1) / line_bytes;
@@ -26,17 +28,19 @@ RecordHead copy_of(RingLine& line) {
   return std::bit_cast<RecordHead>(words);
 }
 
+std::atomic_ref<std::uint64_t> kind_of(RingLine& line) { return std::atomic_ref(line.words[kind_word]); }
+
 Error bad_record(std::string why) { return {LinkErrc::bad_frame, std::move(why)}; }
 
 }  // namespace
 
-RingSender::RingSender(RingMarks& marks, std::span<RingLine> ring) : marks_(marks), ring_(ring) {
-  CHORUS_ASSERT(std::has_single_bit(ring.size()) && ring.size() >= 2 * lines_of(in_ring_bytes_max),
+RingSender::RingSender(RingTail& tail, std::span<RingLine> ring) : shared_tail_(tail), ring_(ring) {
+  CHORUS_ASSERT(std::has_single_bit(ring.size()) && ring.size() > 2 * lines_of(in_ring_bytes_max),
                 "whatever is put fits, also where the ring begins anew");
 }
 
 Result<std::uint64_t> RingSender::received() {
-  auto const tail = marks_.tail.load(std::memory_order_acquire);
+  auto const tail = shared_tail_.line.load(std::memory_order_acquire);
   if (tail - tail_ > head_ - tail_)
     return bad_record("the ring's tail is at line " + std::to_string(tail) + ", between " + std::to_string(tail_) +
                       " and " + std::to_string(head_) + " was expected");
@@ -44,40 +48,39 @@ Result<std::uint64_t> RingSender::received() {
   return tail;
 }
 
+// A line behind the frame is free as well, for the 0 that ends what can be read.
 std::optional<std::uint64_t> RingSender::reserve(std::size_t lines) {
   auto const free = ring_.size() - (head_ - tail_);
   auto const to_end = ring_.size() - index_of(head_);
   auto const skipped = lines <= to_end ? 0 : to_end;
-  if (skipped + lines > free) return std::nullopt;
+  if (skipped + lines + 1 > free) return std::nullopt;
   if (skipped != 0) {
     RecordHead filler;
     filler.kind = RecordKind::filler;
-    write(head_, filler);
-    head_ += skipped;
+    publish(filler, skipped);
   }
   return head_;
-}
-
-void RingSender::write(std::uint64_t place, RecordHead const& head) {
-  std::memcpy(ring_[index_of(place)].words.data(), &head, sizeof head);
 }
 
 std::byte* RingSender::body_of(std::uint64_t place) const {
   return reinterpret_cast<std::byte*>(ring_[index_of(place)].words.data()) + record_head_bytes;
 }
 
-void RingSender::publish(std::size_t lines) {
+void RingSender::publish(RecordHead const& head, std::size_t lines) {
+  kind_of(ring_[index_of(head_ + lines)]).store(0, std::memory_order_relaxed);
+  auto& first = ring_[index_of(head_)];
+  auto const words = std::bit_cast<std::array<std::uint64_t, kind_word + 1>>(head);
+  std::copy_n(words.begin(), kind_word, first.words.begin());
+  kind_of(first).store(words[kind_word], std::memory_order_release);
   head_ += lines;
-  marks_.head.store(head_, std::memory_order_release);
 }
 
 bool RingSender::put(FrameHeader const& frame, std::span<std::byte const> payload) {
   auto const lines = lines_of(payload.size());
   auto const place = reserve(lines);
   if (!place) return false;
-  write(*place, {frame, 0, RecordKind::in_ring});
   std::copy(payload.begin(), payload.end(), body_of(*place));
-  publish(lines);
+  publish({frame, 0, RecordKind::in_ring}, lines);
   return true;
 }
 
@@ -85,39 +88,33 @@ bool RingSender::put(FrameHeader const& frame, MessageHead const& head, std::spa
   auto const lines = lines_of(sizeof head + content.size());
   auto const place = reserve(lines);
   if (!place) return false;
-  write(*place, {frame, 0, RecordKind::in_ring});
   auto* const body = body_of(*place);
   std::memcpy(body, &head, sizeof head);
   std::copy(content.begin(), content.end(), body + sizeof head);
-  publish(lines);
+  publish({frame, 0, RecordKind::in_ring}, lines);
   return true;
 }
 
 std::optional<std::uint64_t> RingSender::put_reference(FrameHeader const& frame, std::uint64_t reference) {
   auto const place = reserve(1);
   if (!place) return std::nullopt;
-  write(*place, {frame, reference, RecordKind::reference});
-  publish(1);
+  publish({frame, reference, RecordKind::reference}, 1);
   return place;
 }
 
 void RingSender::withdraw(std::uint64_t place) {
-  std::atomic_ref(ring_[index_of(place)].words[kind_word])
-      .store(static_cast<std::uint64_t>(RecordKind::withdrawn), std::memory_order_relaxed);
+  kind_of(ring_[index_of(place)]).store(static_cast<std::uint64_t>(RecordKind::withdrawn), std::memory_order_relaxed);
   // Ordered before later writes to the withdrawn memory.
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
+bool RingReceiver::is_empty() const { return kind_of(ring_[index_of(tail_)]).load(std::memory_order_acquire) == 0; }
+
 Result<bool> RingReceiver::look(Record& record) {
   while (true) {
-    auto const head = marks_.head.load(std::memory_order_acquire);
-    auto const published = head - tail_;
-    if (published == 0) return false;
-    if (published > ring_.size())
-      return bad_record("the ring's head is at line " + std::to_string(head) + ", its tail at line " +
-                        std::to_string(tail_));
+    if (is_empty()) return false;
     auto const at = index_of(tail_);
-    auto const contiguous = std::min<std::uint64_t>(published, ring_.size() - at);
+    auto const contiguous = ring_.size() - at;
     record.head = copy_of(ring_[at]);
     record.in_ring = std::as_bytes(ring_.subspan(at, contiguous)).subspan(record_head_bytes);
     // `zero` shares a word with the kind: still_stands() would take any other value for a withdrawal, and the abort
@@ -130,9 +127,9 @@ Result<bool> RingReceiver::look(Record& record) {
       case RecordKind::withdrawn:
         return true;
       case RecordKind::filler:
-        if (at + contiguous != ring_.size()) return bad_record("a filler within the ring");
+        if (at == 0) return bad_record("a filler at the ring's begin");
         tail_ += contiguous;
-        marks_.tail.store(tail_, std::memory_order_release);
+        shared_tail_.line.store(tail_, std::memory_order_release);
         continue;
     }
     return bad_record("a record of kind " + std::to_string(static_cast<std::uint32_t>(record.head.kind)));
@@ -141,13 +138,16 @@ Result<bool> RingReceiver::look(Record& record) {
 
 bool RingReceiver::still_stands() const {
   std::atomic_thread_fence(std::memory_order_acquire);
-  auto const word = std::atomic_ref(ring_[index_of(tail_)].words[kind_word]).load(std::memory_order_relaxed);
+  auto const word = kind_of(ring_[index_of(tail_)]).load(std::memory_order_relaxed);
   return word == static_cast<std::uint64_t>(RecordKind::reference);
 }
 
-void RingReceiver::advance(Record const& record) {
+bool RingReceiver::advance(Record const& record) {
   tail_ += record.head.kind == RecordKind::in_ring ? lines_of(record.head.frame.length) : 1;
-  marks_.tail.store(tail_, std::memory_order_release);
+  shared_tail_.line.store(tail_, std::memory_order_release);
+  if (tail_ - told_ < ring_.size() / 4) return false;
+  told_ = tail_;
+  return true;
 }
 
 }  // namespace chorus::links
