@@ -39,7 +39,7 @@ struct Peer {
 // Everything that one rank needs for a run. Both spans stay valid until RunDone is called; the engine holds `owner`
 // until then.
 struct RunSpec {
-  // The same number on every rank, not 0. Bit 63 is set for members' calls and clear for the coordinator's runs.
+  // The same number on every rank, not 0; is_members_call() tells who has begun the run.
   std::uint64_t run = 0;
   std::string group;  // for people
   std::uint32_t epoch = 0;

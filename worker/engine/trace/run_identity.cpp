@@ -6,15 +6,20 @@
 #include "collectives/plan/digest.hpp"
 
 namespace chorus::engine {
+namespace {
+
+constexpr std::uint64_t marked(std::uint64_t number) { return number | std::uint64_t{1} << 63; }
+
+}  // namespace
 
 std::uint64_t local_run_number(std::string_view group, std::uint32_t epoch, std::uint64_t sequence) {
   std::array<std::uint64_t, 2> const call{epoch, sequence};
   auto const number = plan::digest(call.data(), sizeof call, plan::digest(group.data(), group.size(), 0));
-  return number | std::uint64_t{1} << 63;
+  return marked(number);
 }
 
 std::uint64_t portion_run_number(std::uint64_t call, std::uint64_t portion) {
-  return portion == 0 ? call : plan::digest(&portion, sizeof portion, call) | std::uint64_t{1} << 63;
+  return portion == 0 ? call : marked(plan::digest(&portion, sizeof portion, call));
 }
 
 std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce,

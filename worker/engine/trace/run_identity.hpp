@@ -12,7 +12,10 @@
 
 namespace chorus::engine {
 
-// Run number of a group's n-th members' call in an epoch: the same on every rank, bit 63 set. Two calls of different
+// True for the number of a members' call, which has bit 63 set; the coordinator's runs, which count from 1, do not.
+[[nodiscard]] constexpr bool is_members_call(std::uint64_t run) { return run >> 63 != 0; }
+
+// Run number of a group's n-th members' call in an epoch: the same on every rank. Two calls of different
 // groups, epochs or numbers collide with a probability of 2^-63; the fingerprint and the token still tell them apart.
 [[nodiscard]] std::uint64_t local_run_number(std::string_view group, std::uint32_t epoch, std::uint64_t sequence);
 

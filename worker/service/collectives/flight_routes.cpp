@@ -11,6 +11,7 @@
 #include "http/api/membership.hpp"
 #include "http/json/json.hpp"
 #include "http/routing/paging.hpp"
+#include "worker/engine/trace/run_identity.hpp"
 #include "worker/service/requests/pending.hpp"
 
 namespace chorus::service {
@@ -162,8 +163,8 @@ std::string describe_stall(engine::RunProgress const& run) {
 }
 
 logging::Field run_field(std::uint64_t run) {
-  if (run >> 63 == 0) return {"run", run};
-  return {"run", api::to_hex(run)};
+  if (engine::is_members_call(run)) return {"run", api::to_hex(run)};
+  return {"run", run};
 }
 
 void FlightRoutes::add_to(http::Router& router) {

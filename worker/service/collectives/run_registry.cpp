@@ -4,6 +4,7 @@
 
 #include "collectives/core/assert.hpp"
 #include "worker/engine/failure/errc.hpp"
+#include "worker/engine/trace/run_identity.hpp"
 #include "worker/service/requests/problems.hpp"
 
 namespace chorus::service {
@@ -146,10 +147,11 @@ awaitable<void> RunRegistry::finish(std::uint64_t run, RecordPtr record) {
   end(run, *record, State::committed);
 }
 
-// Tells peers that have sent data, whether the run was begun here or not. Members' calls, which have bit 63 set, are
-// not the coordinator's to abort.
+// Tells peers that have sent data, whether the run was begun here or not. Members' calls are not the coordinator's to
+// abort.
 void RunRegistry::abort(std::uint64_t run) {
-  if (run >> 63 == 0) runner_.abort(run, Error(engine::EngineErrc::aborted, of_run(run) + " was aborted"));
+  if (engine::is_members_call(run)) return;
+  runner_.abort(run, Error(engine::EngineErrc::aborted, of_run(run) + " was aborted"));
 }
 
 std::optional<Problem> RunRegistry::drop(std::uint64_t run) {

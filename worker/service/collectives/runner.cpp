@@ -170,8 +170,7 @@ awaitable<Result<std::uint64_t>> Runner::commit(HeldResult result) {
 // Members' calls that have begun need not wait for this one until their deadline. The coordinator itself ends the runs
 // that it launches.
 void Runner::give_up(RunOrder const& order, Problem const& why) {
-  bool const is_call_of_members = order.run >> 63 != 0;
-  if (!is_call_of_members) return;
+  if (!engine::is_members_call(order.run)) return;
   engine::RunSpec spec;
   spec.run = order.run;
   spec.epoch = order.epoch;

@@ -6,6 +6,7 @@
 #include "collectives/core/nearest_name.hpp"
 #include "collectives/plan/codes.hpp"
 #include "http/api/membership.hpp"
+#include "worker/engine/trace/run_identity.hpp"
 #include "worker/service/requests/problems.hpp"
 #include "worker/tensors/store.hpp"
 
@@ -13,8 +14,6 @@ namespace chorus::service {
 namespace {
 
 using http::Checked;
-
-constexpr std::uint64_t local_run_bit = std::uint64_t{1} << 63;
 
 std::string quoted(std::string const& text) { return '"' + text.substr(0, 80) + '"'; }
 
@@ -99,7 +98,7 @@ Checked<std::uint64_t> check_hex(std::string pointer, std::string const& text) {
 
 Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
                            std::chrono::steady_clock::time_point now) {
-  if ((request.run & local_run_bit) != 0)
+  if (engine::is_members_call(request.run))
     return invalid_field("/run", "has bit 63 set, which is for calls between members");
   auto const op = parse_op(request.op);
   if (!op) return invalid_field("/op", unknown_name("operation", request.op, names_of(all_ops)));
