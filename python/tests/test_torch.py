@@ -15,6 +15,7 @@ from services import ROOT
 
 torch_ranks.require_torch()
 
+import torch_devices as devices  # noqa: E402
 import torch_messages as messages  # noqa: E402
 import torch_misuse as misuse  # noqa: E402
 import torch_stories as stories  # noqa: E402
@@ -37,6 +38,24 @@ def test_blocks_of_unequal_sizes(ranks: Any) -> None:
 
 def test_tensors_of_every_form(ranks: Any) -> None:
     ranks(2, stories.takes_every_tensor)
+
+
+@pytest.fixture(scope="session")
+def device(extension: None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The library that has the device of ``torch_device.cpp``."""
+    library = tmp_path_factory.mktemp("device") / "torch_device.so"
+    source = str(pathlib.Path(__file__).parent / "torch_device.cpp")
+    command = [source if part.endswith("extension.cpp") else part for part in build._command()]
+    subprocess.run([*command, "-o", str(library)], check=True, timeout=300)
+    return str(library)
+
+
+@pytest.mark.parametrize(
+    "story",
+    [devices.calls_every_collective, devices.takes_every_form, devices.sends_messages, devices.waits_by_futures],
+)
+def test_tensors_of_a_device(ranks: Any, device: str, story: Callable[..., Any]) -> None:
+    ranks(2, story, device)
 
 
 def test_objects(ranks: Any) -> None:

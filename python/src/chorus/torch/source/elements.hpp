@@ -140,12 +140,12 @@ inline void premultiply(at::Tensor& tensor, c10d::ReduceOp const& reduction) {
   TORCH_CHECK_VALUE(factor != nullptr, "chorus: ReduceOp.PREMUL_SUM has no factor");
 #if TORCH_VERSION_MAJOR >= 2
   if (factor->tensor_factor.defined()) {
-    tensor.mul_(factor->tensor_factor);
+    tensor.mul_(factor->tensor_factor.to(tensor.device()));
     return;
   }
 #else
   if (!factor->tensor_factors.empty()) {
-    tensor.mul_(factor->tensor_factors.front());
+    tensor.mul_(factor->tensor_factors.front().to(tensor.device()));
     return;
   }
 #endif

@@ -16,6 +16,7 @@
 
 #include "failure.hpp"
 #include "queue.hpp"
+#include "streams.hpp"
 
 namespace chorus::process_group {
 
@@ -103,7 +104,9 @@ class Membership {
                Body body) {
     check_process(kind);
     auto const number = calls_++;
-    auto run = [this, kind, number, options = std::move(options), body = std::move(body)] {
+    auto run = [this, kind, number, queued = Queued::before(inputs, outputs), options = std::move(options),
+                body = std::move(body)] {
+      if (queued) queued->wait();
       // Copies to and from tensors are no part of a computation.
       at::AutoDispatchBelowADInplaceOrView const values_alone;
       Failure failure;

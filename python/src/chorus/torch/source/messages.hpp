@@ -21,7 +21,8 @@ namespace chorus::process_group {
 class Transfer {
  public:
   explicit Transfer(Read read) : read_(std::move(read)) {}
-  explicit Transfer(Written written) : written_(std::move(written)) {}
+  explicit Transfer(at::Tensor const& received)
+      : written_(std::in_place, received, false), queued_(Queued::before({}, {received})) {}
   // The message has ended.
   ~Transfer() { chorus_request_free(request_); }
   Transfer(Transfer const&) = delete;
@@ -68,6 +69,7 @@ class Transfer {
     if (written_) {
       expected_bytes_ = written_->memory().nbytes();
       at::AutoDispatchBelowADInplaceOrView const values_alone;
+      if (status_ == CHORUS_OK && queued_) queued_->wait();
       if (status_ == CHORUS_OK) written_->finish();
     }
     read_.reset();
@@ -78,6 +80,7 @@ class Transfer {
   std::mutex looking_;  // the library takes one thread at a time
   std::optional<Read> read_;
   std::optional<Written> written_;
+  std::shared_ptr<Queued const> queued_;  // before the receive
   chorus_request_t* request_ = nullptr;
   chorus_received_t received_{};
   Failure failure_;
@@ -151,7 +154,7 @@ class Messages {
   // From rank `from`, or CHORUS_ANY_SOURCE.
   c10::intrusive_ptr<c10d::Work> receive(Kind kind, int rank, at::Tensor const& tensor, std::int64_t from, int tag) {
     auto const what = describe(kind, from < 0 ? ", from any rank" : ", from rank " + std::to_string(from));
-    return begin(kind, rank, tensor, what, std::make_shared<Transfer>(Written(tensor, false)), tag,
+    return begin(kind, rank, tensor, what, std::make_shared<Transfer>(tensor), tag,
                  [from](Transfer& transfer, auto* group, auto const& how, auto* error) {
                    return transfer.receive(group, from, how, error);
                  });

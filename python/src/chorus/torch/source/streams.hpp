@@ -1,0 +1,56 @@
+// What a thread has queued on the streams of devices before it issues a call. The call runs in another thread, whose
+// copies from and to these devices wait for it.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace chorus::process_group {
+
+// The devices of tensors that are not on the CPU, each once.
+inline std::vector<at::Device> devices_of(std::vector<at::Tensor> const& tensors) {
+  std::vector<at::Device> devices;
+  for (auto const& tensor : tensors)
+    if (!tensor.device().is_cpu() && std::find(devices.begin(), devices.end(), tensor.device()) == devices.end())
+      devices.push_back(tensor.device());
+  return devices;
+}
+
+class Queued {
+ public:
+  // Null if all tensors are on the CPU. From the thread that has queued.
+  static std::shared_ptr<Queued const> before(std::vector<at::Tensor> const& read,
+                                              std::vector<at::Tensor> const& written) {
+    auto devices = devices_of(read);
+    for (auto const device : devices_of(written))
+      if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+    return devices.empty() ? nullptr : std::make_shared<Queued const>(devices);
+  }
+
+  explicit Queued(std::vector<at::Device> const& devices) {
+    for (auto const device : devices) {
+      events_.emplace_back(device, c10::Event(device.type()));
+      events_.back().second.record(current_stream(device));
+    }
+  }
+
+  // Lets the streams of the calling thread wait.
+  void wait() const {
+    for (auto const& [device, event] : events_) event.block(current_stream(device));
+  }
+
+ private:
+  static c10::Stream current_stream(at::Device device) {
+    return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  }
+
+  std::vector<std::pair<at::Device, c10::Event>> events_;
+};
+
+}  // namespace chorus::process_group
