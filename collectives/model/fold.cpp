@@ -198,7 +198,7 @@ class Fold {
   void add(Instruction const& i) {
     auto const writes = i.writes_dst();
     plan::Slice const read{i.src, i.src_chunk, i.chunks, i.stride}, written{i.dst, i.dst_chunk, i.chunks, i.stride};
-    bool const is_local = i.op == Opcode::copy || i.op == Opcode::reduce;
+    bool const is_local = i.is_local();
     auto const carried =
         is_local ? std::max(volume_.bytes(read), volume_.bytes(written)) : volume_.bytes(writes ? written : read);
     auto const bytes = static_cast<double>(carried);

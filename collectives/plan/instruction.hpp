@@ -58,6 +58,8 @@ struct Instruction {
   [[nodiscard]] bool reads_src() const { return op != Opcode::recv; }
   [[nodiscard]] bool writes_dst() const { return op != Opcode::send; }
   [[nodiscard]] bool receives() const { return op == Opcode::recv || op == Opcode::recv_reduce; }
+  [[nodiscard]] bool is_local() const { return op == Opcode::copy || op == Opcode::reduce; }
+  [[nodiscard]] bool adds() const { return op == Opcode::reduce || op == Opcode::recv_reduce; }
 
   friend bool operator==(Instruction const&, Instruction const&) = default;
 };

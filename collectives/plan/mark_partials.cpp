@@ -30,7 +30,7 @@ class Marking {
     bool const is_other_partial = i.receives() ? is_sent_partial(i, round)
                                   : adds_codes ? are_codes_partial(i.src_chunk)
                                                : holds_partial(i.src, i.src_chunk);
-    bool const reduces = i.op == Opcode::recv_reduce || i.op == Opcode::reduce;
+    bool const reduces = i.adds();
     if (reduces) {
       bool const is_operand_partial =
           i.op == Opcode::reduce ? holds_partial(i.dst, i.dst_chunk) : holds_partial(i.src, i.src_chunk);

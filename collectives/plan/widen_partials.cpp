@@ -66,7 +66,7 @@ class Widening {
 
   void note_write(std::uint32_t index) {
     auto const& i = program_.instructions[index];
-    partials_[index].is_candidate = (i.op == Opcode::recv_reduce || i.op == Opcode::reduce) && !i.is_final();
+    partials_[index].is_candidate = i.adds() && !i.is_final();
     for (std::uint32_t k = 0; k < i.chunks; ++k) writer(i.dst, i.dst_chunk + k * i.stride) = index;
   }
 

@@ -48,7 +48,7 @@ bool is_canonical(Instruction const& i) {
   if (!i.writes_dst() && (i.dst != plain.dst || i.dst_chunk != plain.dst_chunk)) return false;
   if (!communicates(i) && (i.peer != 0 || i.message != 0)) return false;
   if (i.is_final() && (i.op == Opcode::send || i.op == Opcode::recv || i.has_wide_result())) return false;
-  bool const adds = i.op == Opcode::recv_reduce || i.op == Opcode::reduce;
+  bool const adds = i.adds();
   if ((i.has_wide_operand() || i.has_partial_operand() || i.has_partial_other()) && !adds) return false;
   if (i.has_wide_result() && !i.writes_dst()) return false;
   if (i.lane != 0 && !communicates(i)) return false;

@@ -35,8 +35,7 @@ Result<Traffic> traffic_of(plan::Spec const& spec, Task const& task) {
           traffic.messages += bytes != 0;
           traffic.bytes += bytes;
         }
-        if (instruction.op == plan::Opcode::recv_reduce || instruction.op == plan::Opcode::reduce)
-          traffic.reduced_bytes += bytes;
+        if (instruction.adds()) traffic.reduced_bytes += bytes;
         receives |= instruction.receives() && bytes != 0;
       }
       traffic.wakes += receives;

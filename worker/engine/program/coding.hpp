@@ -47,8 +47,7 @@ enum class Counted : std::uint8_t {
   for (auto const& i : program.instructions) {
     bool const is_coded = (i.reads_src() && program.is_coded(i.src, i.src_chunk)) ||
                           (i.writes_dst() && program.is_coded(i.dst, i.dst_chunk));
-    bool const is_local = i.op == plan::Opcode::copy || i.op == plan::Opcode::reduce;
-    counted.push_back(!is_coded ? Counted::in_elements : is_local ? Counted::in_units : Counted::in_codes);
+    counted.push_back(!is_coded ? Counted::in_elements : i.is_local() ? Counted::in_units : Counted::in_codes);
   }
   return counted;
 }

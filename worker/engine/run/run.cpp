@@ -184,8 +184,7 @@ bool Run::work(std::uint64_t budget_bytes) { return device_ ? work_on_device() :
 
 bool Run::work_on_device() {
   while (auto const i = state_.board.next()) {
-    auto const op = spec_.program->instructions[*i].op;
-    if (op == plan::Opcode::copy || op == plan::Opcode::reduce)
+    if (spec_.program->instructions[*i].is_local())
       device_steps_->go_on(*i);
     else
       go_on(*i);

@@ -108,7 +108,7 @@ class Compiler {
     bool const moves_on = next.op == Opcode::recv_reduce && source_of(next) == range && destination_of(next) != range;
     bool const adds = (next.op == Opcode::recv_reduce && source_of(next) == range) ||
                       (next.op == Opcode::reduce && destination_of(next) == range && !source_of(next).touches(range));
-    bool const is_sum = before.op == Opcode::recv_reduce || before.op == Opcode::reduce;
+    bool const is_sum = before.adds();
     if (!adds || (keeps_wide_ && is_sum && !(before.has_wide_result() && next.has_wide_operand()))) return false;
     return !moves_on || (range.buffer == Buffer::scratch && !is_read_after(j, range));
   }
@@ -203,8 +203,7 @@ class Compiler {
       bool const begins = instruction.op == Opcode::recv || instruction.op == Opcode::copy;
       bool const adds_partial =
           begins ? chain.size() > 1 && at(chain[1]).has_partial_operand() : instruction.has_partial_other();
-      if (instruction.op == Opcode::copy || instruction.op == Opcode::reduce || instruction.op == Opcode::send)
-        local(source_of(instruction), false, adds_partial);
+      if (instruction.is_local() || instruction.op == Opcode::send) local(source_of(instruction), false, adds_partial);
       if (instruction.receives()) step.operands.push_back({message_of(instruction), {}, adds_partial});
     }
   }
