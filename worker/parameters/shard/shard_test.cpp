@@ -7,7 +7,7 @@
 #include <random>
 
 #include "http/json/json.hpp"
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
 #include "worker/parameters/shard/shard.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 #include "worker/parameters/shard/testing/pushed_shard.hpp"
