@@ -25,7 +25,9 @@ void check_instruction_sets(Dtype block, std::vector<std::byte> const& codes) {
     if (kernels == nullptr) continue;
     std::vector<std::byte> values((blocks * block_codes + 4) * sizeof(float)), added(codes.size());
     kernels->decode[d](values.data(), codes.data(), blocks);
-    kernels->half_combine[0][d][0][0](added.data(), codes.data(), codes.data(), blocks, 2);
+    std::byte const* const sources[] = {codes.data(), codes.data()};
+    auto* const to = added.data();
+    kernels->reduce[static_cast<std::size_t>(ReduceOp::avg)][d]({sources, 2, &to, 1, blocks}, {.divisor = 2});
     if (first.empty()) first = values, sum = added;
     CHORUS_ASSERT(first == values, "every instruction set decodes to the same bits");
     CHORUS_ASSERT(sum == added, "every instruction set adds to the same bits");

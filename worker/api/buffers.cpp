@@ -71,10 +71,7 @@ Sizes sizes_of(plan::Spec const& spec, Place place, plan::Layout const& layout, 
 }  // namespace
 
 Status check_reduction(Op op, ReduceOp reduce, Dtype dtype) {
-  if (!reduces(op)) return ok();
-  bool const divides = reduce == ReduceOp::avg;
-  if (devices::find_combine(reduce, dtype) != nullptr && (!divides || devices::find_divide(dtype) != nullptr))
-    return ok();
+  if (!reduces(op) || devices::can_reduce(reduce, dtype)) return ok();
   return bad(std::string(name(reduce)) + " of " + std::string(name(dtype)) + " is not supported by this build");
 }
 

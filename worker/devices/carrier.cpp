@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "collectives/core/assert.hpp"
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
 
 namespace chorus::devices {
 namespace {
@@ -60,7 +60,8 @@ void widen_integers(Dtype carried, std::byte* to, std::byte const* from, std::ui
 
 template <class Narrow, class Short, class Long>
 void narrow_integers(Dtype carried, std::byte* to, std::byte* sums, std::uint64_t elements, std::uint32_t divisor) {
-  find_divide(carried)(sums, elements, divisor);
+  std::byte const* const source = sums;
+  Reducer(ReduceOp::avg, carried).run({&source, 1, &sums, 1, elements}, {.divisor = divisor});
   if (element_bytes(carried) == sizeof(Short)) return convert<Short, Narrow>(to, sums, elements);
   convert<Long, Narrow>(to, sums, elements);
 }
@@ -101,13 +102,6 @@ void Carrier::widen(std::span<std::byte> to, std::span<std::byte const> from) co
   auto const elements = from.size() / element_bytes(dtype_);
   CHORUS_ASSERT(to.size() == bytes(elements), "as many elements on both sides");
   switch (dtype_) {
-    case Dtype::f16:
-    case Dtype::bf16: {
-      auto const* const source = from.data();
-      auto* const destination = to.data();
-      return find_fold_halves(ReduceOp::sum, dtype_, Width::narrow, Width::wide)(
-          {&source, 1, &destination, 1, elements, false}, scale_, nullptr);
-    }
     case Dtype::i8:
       return widen_integers<std::int8_t, std::int32_t, std::int64_t>(carried_, to.data(), from.data(), elements);
     case Dtype::u8:
@@ -125,11 +119,14 @@ void Carrier::widen(std::span<std::byte> to, std::span<std::byte const> from) co
     case Dtype::u64:
       return split<std::uint64_t>(to.data(), from.data(), elements);
     case Dtype::f64:
-    case Dtype::f32: {
+    case Dtype::f32:
+    case Dtype::f16:
+    case Dtype::bf16: {
       auto const* const source = from.data();
       auto* const destination = to.data();
       auto const weight = 1 / scale_;
-      return find_fold_average(dtype_)({&source, 1, &destination, 1, elements, false}, 1, 1, &weight);
+      return Reducer(ReduceOp::avg, dtype_)
+          .run({&source, 1, &destination, 1, elements}, {.weights = &weight, .wide_results = is_summed_in_f32(dtype_)});
     }
     case Dtype::int8_block:
     case Dtype::fp8_block:
@@ -141,13 +138,6 @@ void Carrier::narrow(std::span<std::byte> to, std::span<std::byte> sums, std::ui
   auto const elements = to.size() / element_bytes(dtype_);
   CHORUS_ASSERT(sums.size() == bytes(elements), "as many elements on both sides");
   switch (dtype_) {
-    case Dtype::f16:
-    case Dtype::bf16: {
-      std::byte const* const source = sums.data();
-      auto* const destination = to.data();
-      return find_fold_halves(ReduceOp::sum, dtype_, Width::wide, Width::narrow)(
-          {&source, 1, &destination, 1, elements, false}, static_cast<float>(divisor) / scale_, nullptr);
-    }
     case Dtype::i8:
       return narrow_integers<std::int8_t, std::int32_t, std::int64_t>(carried_, to.data(), sums.data(), elements,
                                                                       divisor);
@@ -171,10 +161,14 @@ void Carrier::narrow(std::span<std::byte> to, std::span<std::byte> sums, std::ui
     case Dtype::u64:
       return join<std::uint64_t>(to.data(), sums.data(), elements, divisor);
     case Dtype::f64:
-    case Dtype::f32: {
+    case Dtype::f32:
+    case Dtype::f16:
+    case Dtype::bf16: {
       std::byte const* const source = sums.data();
       auto* const destination = to.data();
-      return find_fold_average(dtype_)({&source, 1, &destination, 1, elements, false}, divisor, scale_, nullptr);
+      return Reducer(ReduceOp::avg, dtype_)
+          .run({&source, 1, &destination, 1, elements},
+               {.divisor = divisor, .scale = scale_, .wide_source = is_summed_in_f32(dtype_)});
     }
     case Dtype::int8_block:
     case Dtype::fp8_block:

@@ -31,8 +31,9 @@ Bytes average(Dtype dtype, std::vector<Bytes> const& tensors) {
   carrier.widen(sums, tensors.front());
   for (std::size_t t = 1; t < tensors.size(); ++t) {
     carrier.widen(wide, tensors[t]);
-    find_combine(ReduceOp::sum, carrier.dtype())(sums.data(), sums.data(), wide.data(),
-                                                 elements * carrier.per_element());
+    std::byte const* const sources[] = {sums.data(), wide.data()};
+    auto* const to = sums.data();
+    Reducer(ReduceOp::sum, carrier.dtype()).run({sources, 2, &to, 1, elements * carrier.per_element()}, {});
   }
   carrier.narrow(result, sums, count);
   return result;

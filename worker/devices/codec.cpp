@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "collectives/core/assert.hpp"
-#include "worker/devices/fold.hpp"
+#include "worker/devices/kernels.hpp"
 #include "worker/devices/reduce.hpp"
 
 namespace chorus::devices {
@@ -36,22 +36,17 @@ void to_floats(std::byte* floats, std::byte const* elements, std::uint64_t count
       std::memcpy(floats + i * sizeof value, &value, sizeof value);
     }
   } else {
-    find_widen(dtype)(floats, elements, count);
+    widen(dtype, floats, elements, count);
   }
 }
 
-void to_halves(std::byte* halves, std::byte const* floats, std::uint64_t count, Dtype half) {
-  find_fold_halves(ReduceOp::sum, half, Width::wide, Width::narrow)({&floats, 1, &halves, 1, count, false}, 1, nullptr);
-}
+EncodeBlocks encoder(Dtype block) { return best_kernels().encode[static_cast<std::size_t>(block)]; }
 
-void from_halves(std::byte* floats, std::byte const* halves, std::uint64_t count, Dtype half, bool streams) {
-  find_fold_halves(ReduceOp::sum, half, Width::narrow, Width::wide)({&halves, 1, &floats, 1, count, streams}, 1,
-                                                                    nullptr);
-}
+DecodeBlocks decoder(Dtype block) { return best_kernels().decode[static_cast<std::size_t>(block)]; }
 
 void from_floats(std::byte* elements, std::byte const* floats, std::uint64_t count, Dtype dtype, bool streams) {
   if (dtype == Dtype::f32) {
-    find_fold(ReduceOp::sum, dtype)({&floats, 1, &elements, 1, count, streams});
+    Reducer::copier(dtype).run({&floats, 1, &elements, 1, count, streams}, {});
   } else if (dtype == Dtype::f64) {
     for (std::uint64_t i = 0; i < count; ++i) {
       float value = 0;
@@ -60,7 +55,7 @@ void from_floats(std::byte* elements, std::byte const* floats, std::uint64_t cou
       std::memcpy(elements + i * sizeof wide, &wide, sizeof wide);
     }
   } else {
-    to_halves(elements, floats, count, dtype);
+    narrow(dtype, elements, floats, count);
   }
 }
 
@@ -114,10 +109,10 @@ void Codec::encode(std::span<std::byte> codes, std::span<std::byte const> elemen
   CHORUS_ASSERT(codes.size() == bytes(count), "codes of these elements");
   bool const blocks = is_block(carrier_);
   std::uint64_t done = 0;
-  if (dtype_ == Dtype::f32 && !blocks) return to_halves(codes.data(), elements.data(), count, carrier_);
+  if (dtype_ == Dtype::f32 && !blocks) return narrow(carrier_, codes.data(), elements.data(), count);
   if (dtype_ == Dtype::f32) {
     auto const direct = direct_blocks(count);
-    find_encode(carrier_)(codes.data(), elements.data(), direct);
+    encoder(carrier_)(codes.data(), elements.data(), direct);
     done = direct * block_codes;
   }
   Floats floats;
@@ -126,11 +121,11 @@ void Codec::encode(std::span<std::byte> codes, std::span<std::byte const> elemen
     to_floats(floats.bytes(), elements.data() + done * width, some, dtype_);
     auto* const to = codes.data() + bytes(done);
     if (!blocks) {
-      to_halves(to, floats.bytes(), some, carrier_);
+      narrow(carrier_, to, floats.bytes(), some);
       continue;
     }
     std::fill(floats.values.begin() + static_cast<std::ptrdiff_t>(some), floats.values.end(), 0.0F);
-    find_encode(carrier_)(to, floats.bytes(), carriers(format_, some));
+    encoder(carrier_)(to, floats.bytes(), carriers(format_, some));
   }
 }
 
@@ -140,10 +135,10 @@ void Codec::decode(std::span<std::byte> elements, std::span<std::byte const> cod
   CHORUS_ASSERT(codes.size() == bytes(count), "codes of these elements");
   bool const blocks = is_block(carrier_), streams = elements.size() >= streams_from_bytes;
   std::uint64_t done = 0;
-  if (dtype_ == Dtype::f32 && !blocks) return from_halves(elements.data(), codes.data(), count, carrier_, streams);
+  if (dtype_ == Dtype::f32 && !blocks) return widen(carrier_, elements.data(), codes.data(), count, streams);
   if (dtype_ == Dtype::f32 && !streams) {
     auto const direct = direct_blocks(count);
-    find_decode(carrier_)(elements.data(), codes.data(), direct);
+    decoder(carrier_)(elements.data(), codes.data(), direct);
     done = direct * block_codes;
   }
   Floats floats;
@@ -151,9 +146,9 @@ void Codec::decode(std::span<std::byte> elements, std::span<std::byte const> cod
     auto const some = std::min(count - done, elements_at_once);
     auto const* const from = codes.data() + bytes(done);
     if (blocks)
-      find_decode(carrier_)(floats.bytes(), from, carriers(format_, some));
+      decoder(carrier_)(floats.bytes(), from, carriers(format_, some));
     else
-      find_widen(carrier_)(floats.bytes(), from, some);
+      widen(carrier_, floats.bytes(), from, some);
     from_floats(elements.data() + done * width, floats.bytes(), some, dtype_, streams);
   }
 }

@@ -205,10 +205,10 @@ TEST_CASE("f64, f16 and bf16 are encoded as if they were f32") {
       for (std::uint64_t i = 0; i < 3000; ++i) halves.push_back(static_cast<std::uint16_t>(0x3c00 + i % 256 * 2));
       std::vector<float> widened(halves.size());
       auto* const to = reinterpret_cast<std::byte*>(widened.data());
-      find_widen(dtype)(to, view_of(halves).data(), halves.size());
+      widen(dtype, to, view_of(halves).data(), halves.size());
       auto const expected = there_and_back(codec_of(format), widened);
       auto const back = there_and_back(codec_of(format, dtype), halves);
-      find_widen(dtype)(to, view_of(back).data(), back.size());
+      widen(dtype, to, view_of(back).data(), back.size());
       for (std::size_t i = 0; i < expected.size(); ++i) CHECK(std::abs(widened[i] - expected[i]) <= expected[i] / 256);
     }
 }
@@ -284,13 +284,20 @@ TEST_CASE("all instruction sets give the same bits, for all codes and for hard b
           sum(blocks * block_bytes);
       kernels->encode[d](codes.data(), view_of(values).data(), blocks);
       kernels->decode[d](decoded.data(), any.data(), blocks + 1);
-      kernels->half_combine[0][d][0][1](wide.data(), codes.data(), codes.data(), blocks, 1);
-      kernels->half_combine[0][d][1][1](wide.data(), wide.data(), codes.data(), blocks, 1);
-      kernels->half_combine[0][d][1][0](sum.data(), wide.data(), codes.data(), blocks, 4);
+      auto const add = [&](Bytes& to, Bytes const& a, std::uint32_t divisor, bool from_wide, bool to_wide) {
+        std::byte const* const sources[] = {a.data(), codes.data()};
+        auto* const result = to.data();
+        kernels->reduce[static_cast<std::size_t>(ReduceOp::avg)][d](
+            {sources, 2, &result, 1, blocks}, {.divisor = divisor, .wide_source = from_wide, .wide_results = to_wide});
+      };
+      add(wide, codes, 1, false, true);
+      add(wide, wide, 1, true, true);
+      add(sum, wide, 4, true, false);
       std::byte const* const sources[] = {codes.data(), codes.data(), codes.data(), codes.data()};
       Bytes folded(sum.size()), again(sum.size());
       std::byte* const destinations[] = {folded.data(), again.data()};
-      kernels->fold_halves[0][d][0][0]({sources, 4, destinations, 2, blocks, false}, 4, nullptr);
+      kernels->reduce[static_cast<std::size_t>(ReduceOp::avg)][d]({sources, 4, destinations, 2, blocks},
+                                                                  {.divisor = 4});
       CHECK(folded == sum);
       CHECK(again == sum);
       for (auto const& part : {decoded, sum}) codes.insert(codes.end(), part.begin(), part.end());

@@ -1,26 +1,24 @@
-// The reduction kernels, compiled once per instruction set; reduce.cpp picks the table at run time.
+// The kernels of Reducer and Codec, compiled once per instruction set.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "worker/devices/fold.hpp"
 #include "worker/devices/reduce.hpp"
 
 namespace chorus::devices {
 
+// Converts f32 to blocks. `values`: 252 for each block, without gaps, and four more that can be read.
+using EncodeBlocks = void (*)(std::byte* blocks, std::byte const* values, std::uint64_t count);
+// Converts blocks to f32 without gaps. The last block writes four floats more.
+using DecodeBlocks = void (*)(std::byte* values, std::byte const* blocks, std::uint64_t count);
+
 // The kernels of one instruction set. Plain arrays: see the note on weak symbols in lanes.inc.
 struct Kernels {
   char const* name = nullptr;
-  Combine combine[all_reduce_ops.size()][dtypes_count] = {};
-  Fold fold[all_reduce_ops.size()][dtypes_count] = {};
-  FoldAverage fold_average[dtypes_count] = {};  // null for f16, bf16 and blocks
-  Divide divide[dtypes_count] = {};
-  HalfCombine half_combine[all_reduce_ops.size()][dtypes_count][2][2] = {};  // by the widths of a and dst
-  FoldHalves fold_halves[all_reduce_ops.size()][dtypes_count][2][2] = {};    // by widths of source and results
-  Widen widen[dtypes_count] = {};
-  Widen decode[dtypes_count] = {};         // null except for blocks
-  EncodeBlocks encode[dtypes_count] = {};  // null except for blocks
+  Reducer::Kernel reduce[all_reduce_ops.size()][dtypes_count] = {};  // null where can_reduce() is false
+  EncodeBlocks encode[dtypes_count] = {};                            // null except for blocks
+  DecodeBlocks decode[dtypes_count] = {};                            // null except for blocks
 };
 
 [[nodiscard]] Kernels const& baseline_kernels();
@@ -31,5 +29,7 @@ struct Kernels {
 
 // Returns the kernels that this processor can run, the fastest last; unused entries are null.
 [[nodiscard]] std::array<Kernels const*, 3> const& runnable_kernels();
+// Returns the fastest of them.
+[[nodiscard]] Kernels const& best_kernels();
 
 }  // namespace chorus::devices

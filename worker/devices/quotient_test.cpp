@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "worker/devices/kernels.hpp"
@@ -21,6 +22,15 @@ std::vector<std::uint32_t> divisors() {
     for (auto const d : {(1u << bit) - 1, 1u << bit, (1u << bit) + 1}) all.push_back(d);
   for (auto const d : {641u, 1000u, 10007u, 6700417u, 2863311531u, 4294967295u}) all.push_back(d);
   return all;
+}
+
+// Divides numbers in place.
+template <class T>
+void divide(Kernels const& kernels, Dtype dtype, std::span<T> numbers, std::uint32_t divisor) {
+  auto* const to = std::as_writable_bytes(numbers).data();
+  std::byte const* const from = to;
+  kernels.reduce[static_cast<std::size_t>(ReduceOp::avg)][static_cast<std::size_t>(dtype)](
+      {&from, 1, &to, 1, numbers.size()}, {.divisor = divisor});
 }
 
 template <class T>
@@ -65,13 +75,12 @@ void check(Dtype dtype, std::vector<T> const& numbers, std::uint32_t divisor) {
     CAPTURE(name(dtype));
     CAPTURE(divisor);
     auto result = numbers;
-    auto const divide = kernels->divide[static_cast<std::size_t>(dtype)];
-    divide(reinterpret_cast<std::byte*>(result.data()), result.size(), divisor);
+    divide<T>(*kernels, dtype, result, divisor);
     REQUIRE(result == expected);
     // One by one, like the last elements of an array, which fill no vector.
     for (std::size_t i = 0; i < std::min<std::size_t>(numbers.size(), 512); ++i) {
       auto x = numbers[i];
-      divide(reinterpret_cast<std::byte*>(&x), 1, divisor);
+      divide<T>(*kernels, dtype, {&x, 1}, divisor);
       REQUIRE(x == expected[i]);
     }
   }
@@ -84,8 +93,7 @@ void check_floats(Dtype dtype, std::vector<T> const& numbers, std::uint32_t divi
     CAPTURE(kernels->name);
     CAPTURE(divisor);
     auto result = numbers;
-    kernels->divide[static_cast<std::size_t>(dtype)](reinterpret_cast<std::byte*>(result.data()), result.size(),
-                                                     divisor);
+    divide<T>(*kernels, dtype, result, divisor);
     std::vector<T> expected;
     for (auto const x : numbers) expected.push_back(x / static_cast<T>(divisor));
     REQUIRE(std::memcmp(result.data(), expected.data(), numbers.size() * sizeof(T)) == 0);

@@ -1,60 +1,40 @@
 #include "worker/devices/reduce.hpp"
 
+#include <bit>
+
 #include "worker/devices/kernels.hpp"
-#include "worker/devices/processor.hpp"
 
 namespace chorus::devices {
-
-std::array<Kernels const*, 3> const& runnable_kernels() {
-  static std::array<Kernels const*, 3> const runnable = [] {
-    std::array<Kernels const*, 3> found{&baseline_kernels(), nullptr, nullptr};
-#if defined(__x86_64__)
-    auto const best = best_instruction_set();
-    if (best >= InstructionSet::avx2) found[1] = &avx2_kernels();
-    if (best >= InstructionSet::avx512) found[2] = &avx512_kernels();
-#endif
-    return found;
-  }();
-  return runnable;
-}
-
 namespace {
 
-Kernels const& best_kernels() {
-  Kernels const* best = nullptr;
-  for (auto const* kernels : runnable_kernels())
-    if (kernels != nullptr) best = kernels;
-  return *best;
+Reducer::Kernel kernel(ReduceOp op, Dtype dtype) {
+  return best_kernels().reduce[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
 }
 
 }  // namespace
 
-Combine find_combine(ReduceOp op, Dtype dtype) {
-  return best_kernels().combine[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
+bool can_reduce(ReduceOp op, Dtype dtype) { return kernel(op, dtype) != nullptr; }
+
+float scale_of_average(Dtype dtype, std::uint64_t summands) {
+  bool const is_scaled = dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::bf16;
+  return is_scaled ? static_cast<float>(std::bit_ceil(summands)) : 1;
 }
 
-Fold find_fold(ReduceOp op, Dtype dtype) {
-  return best_kernels().fold[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
+Reducer::Reducer(ReduceOp op, Dtype dtype) : kernel_(kernel(op, dtype)) {}
+
+Reducer Reducer::copier(Dtype dtype) {
+  if (is_block(dtype)) return Reducer(ReduceOp::sum, dtype);
+  auto const bytes = element_bytes(dtype);
+  auto const same_size = bytes == 8 ? Dtype::u64 : bytes == 4 ? Dtype::u32 : bytes == 2 ? Dtype::u16 : Dtype::u8;
+  return Reducer(ReduceOp::bor, same_size);
 }
 
-FoldAverage find_fold_average(Dtype dtype) { return best_kernels().fold_average[static_cast<std::size_t>(dtype)]; }
-
-HalfCombine find_half_combine(ReduceOp op, Dtype dtype, Width a, Width dst) {
-  return best_kernels().half_combine[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)]
-                                    [static_cast<std::size_t>(a)][static_cast<std::size_t>(dst)];
+void widen(Dtype dtype, std::byte* floats, std::byte const* elements, std::uint64_t count, bool streams) {
+  Reducer(ReduceOp::sum, dtype).run({&elements, 1, &floats, 1, count, streams}, {.wide_results = true});
 }
 
-FoldHalves find_fold_halves(ReduceOp op, Dtype dtype, Width source, Width results) {
-  return best_kernels().fold_halves[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)]
-                                   [static_cast<std::size_t>(source)][static_cast<std::size_t>(results)];
+void narrow(Dtype dtype, std::byte* elements, std::byte const* floats, std::uint64_t count) {
+  Reducer(ReduceOp::sum, dtype).run({&floats, 1, &elements, 1, count}, {.wide_source = true});
 }
-
-Widen find_widen(Dtype dtype) { return best_kernels().widen[static_cast<std::size_t>(dtype)]; }
-
-EncodeBlocks find_encode(Dtype block) { return best_kernels().encode[static_cast<std::size_t>(block)]; }
-
-Widen find_decode(Dtype block) { return best_kernels().decode[static_cast<std::size_t>(block)]; }
-
-Divide find_divide(Dtype dtype) { return best_kernels().divide[static_cast<std::size_t>(dtype)]; }
 
 }  // namespace chorus::devices

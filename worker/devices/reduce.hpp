@@ -1,4 +1,5 @@
-// Reductions of typed memory on the CPU.
+// Reductions of typed memory on the CPU: any number of sources into any number of destinations, each element read and
+// written once.
 #pragma once
 
 #include <cstddef>
@@ -9,37 +10,62 @@
 
 namespace chorus::devices {
 
-// dst[i] = a[i] (op) b[i] for i in 0..elements. dst may be a or b; otherwise no overlap. All memory may begin at any
-// byte. Integers wrap (two's complement); min and max of a NaN give NaN.
-using Combine = void (*)(std::byte* dst, std::byte const* a, std::byte const* b, std::uint64_t elements);
+// Sources and destinations of one pass. Sources are combined in their order: ((s0 op s1) op s2) ... Memory may begin at
+// any byte.
+struct ReduceArguments {
+  std::byte const* const* sources = nullptr;
+  std::size_t source_count = 0;  // at least 1; 1 copies
+  std::byte* const* destinations = nullptr;
+  std::size_t destination_count =
+      0;  // at least 1; one may also be a source if it is as wide, otherwise nothing overlaps
+  std::uint64_t elements = 0;
+  // Writes the destinations past the caches, which is faster if they are much larger. Has an effect only if they are
+  // aligned to their elements, and all alike to 64 bytes.
+  bool streams = false;
+};
 
-// dst[i] = dst[i] / divisor, integers truncating towards zero: the last step of avg.
-using Divide = void (*)(std::byte* dst, std::uint64_t elements, std::uint32_t divisor);
+// Factors of the sources of an average, one for each, applied when they are read: powers of two, so that no sum
+// overflows. Null: all 1, as for integers and blocks.
+using Weights = float const*;
 
-// Arithmetic on f16, bf16 and blocks with partial sums kept in f32: dst[i] = (a[i] (op) b[i]) / divisor, computed in
-// f32 and rounded once, if dst is narrow. `a` and `dst` are each f32 (wide) or of the dtype (narrow), `b` is of the
-// dtype. dst may be a or b if it is as wide.
-using HalfCombine = void (*)(std::byte* dst, std::byte const* a, std::byte const* b, std::uint64_t elements,
-                             float divisor);
-enum class Width : std::uint8_t { narrow, wide };
+// Returns false for pairs without kernels: bit operations on floats, and all but sum and avg of blocks.
+[[nodiscard]] bool can_reduce(ReduceOp op, Dtype dtype);
 
-// Converts f16, bf16 or blocks to f32 (wide_bytes() per element); no overlap.
-using Widen = void (*)(std::byte* dst, std::byte const* src, std::uint64_t elements);
+// True for f16, bf16 and blocks: computed in f32 and rounded once, at the end.
+[[nodiscard]] constexpr bool is_summed_in_f32(Dtype dtype) {
+  return dtype == Dtype::f16 || dtype == Dtype::bf16 || is_block(dtype);
+}
 
-// Converts f32 to blocks. `values`: 252 for each block, without gaps, and four more that can be read.
-using EncodeBlocks = void (*)(std::byte* blocks, std::byte const* values, std::uint64_t count);
+// Returns the power of two by which numbers of an average are divided so that their sum does not overflow. 1 for
+// integers, and for f16, whose sums are f32.
+[[nodiscard]] float scale_of_average(Dtype dtype, std::uint64_t summands);
 
-// Null for dtypes other than f16, bf16 and blocks, and for operations that they do not have: bit operations, of blocks
-// all but sum and avg.
-[[nodiscard]] HalfCombine find_half_combine(ReduceOp op, Dtype dtype, Width a, Width dst);
-[[nodiscard]] Widen find_widen(Dtype dtype);
+// A complete reduction of one operation and dtype. Integers wrap (two's complement); min and max of a NaN give NaN; avg
+// divides, integers truncating towards zero. A value.
+class Reducer {
+ public:
+  // Requires can_reduce(op, dtype).
+  Reducer(ReduceOp op, Dtype dtype);
+  // Makes a reducer that copies one source.
+  [[nodiscard]] static Reducer copier(Dtype dtype);
 
-// For blocks only. Decoded values have no gaps; the last block writes four floats more.
-[[nodiscard]] EncodeBlocks find_encode(Dtype block);
-[[nodiscard]] Widen find_decode(Dtype block);
+  struct How {
+    std::uint32_t divisor = 1;  // of the result, if the operation is avg
+    float scale = 1;            // floats are divided by divisor / scale, because sources have been divided by scale,
+    Weights weights = nullptr;  // or are by these weights when they are read
+    bool wide_source = false;   // f16, bf16, blocks: the first source is f32, wide_bytes() per element
+    bool wide_results = false;  // f16, bf16, blocks: the destinations are f32
+  };
+  void run(ReduceArguments const& arguments, How const& how) const { kernel_(arguments, how); }
 
-// Null for unsupported pairs (bit operations on floats; dtypes without kernels in this build). `avg` combines like sum.
-[[nodiscard]] Combine find_combine(ReduceOp op, Dtype dtype);
-[[nodiscard]] Divide find_divide(Dtype dtype);
+  using Kernel = void (*)(ReduceArguments const& arguments, How const& how);
+
+ private:
+  Kernel kernel_;
+};
+
+// Convert f16, bf16 or blocks to f32, wide_bytes() per element, and back, rounding once. No overlap.
+void widen(Dtype dtype, std::byte* floats, std::byte const* elements, std::uint64_t count, bool streams = false);
+void narrow(Dtype dtype, std::byte* elements, std::byte const* floats, std::uint64_t count);
 
 }  // namespace chorus::devices

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "worker/devices/kernels.hpp"
+#include "worker/devices/testing/scalar_reductions.hpp"
 
 using namespace chorus;
 using namespace chorus::devices;
@@ -46,32 +48,31 @@ T value(std::uint64_t i) {
     return static_cast<T>(static_cast<int>(mixed >> 40) % 1024) * T{0.5};
 }
 
-template <class T>
-T wrapped(unsigned __int128 x) {
-  return static_cast<T>(static_cast<std::make_unsigned_t<T>>(x));
-}
-
-template <class T>
-T naive(ReduceOp op, T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    auto const wide_a = static_cast<unsigned __int128>(static_cast<__int128>(a));
-    auto const wide_b = static_cast<unsigned __int128>(static_cast<__int128>(b));
-    if (op == ReduceOp::sum || op == ReduceOp::avg) return wrapped<T>(wide_a + wide_b);
-    if (op == ReduceOp::prod) return wrapped<T>(wide_a * wide_b);
-    if (op == ReduceOp::band) return static_cast<T>(a & b);
-    if (op == ReduceOp::bor) return static_cast<T>(a | b);
-    if (op == ReduceOp::bxor) return static_cast<T>(a ^ b);
-  } else {
-    if (op == ReduceOp::sum || op == ReduceOp::avg) return a + b;
-    if (op == ReduceOp::prod) return a * b;
+// The kernels of one instruction set for one dtype.
+class KernelsOf {
+ public:
+  KernelsOf(Kernels const& kernels, Dtype dtype) : kernels_(kernels), dtype_(dtype) {}
+  [[nodiscard]] Reducer::Kernel find(ReduceOp op) const {
+    return kernels_.reduce[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype_)];
   }
-  return op == ReduceOp::min ? std::min(a, b) : std::max(a, b);
-}
+  void combine(ReduceOp op, std::byte* to, std::byte const* a, std::byte const* b, std::size_t count) const {
+    std::byte const* const sources[] = {a, b};
+    find(op)({sources, 2, &to, 1, count}, {});
+  }
+  void divide(std::byte* x, std::size_t count, std::uint32_t divisor) const {
+    std::byte const* const source = x;
+    find(ReduceOp::avg)({&source, 1, &x, 1, count}, {.divisor = divisor});
+  }
+
+ private:
+  Kernels const& kernels_;
+  Dtype dtype_;
+};
 
 enum class Into { other, left, right };
 
 template <class T>
-void check_combine(Combine kernel, ReduceOp op, std::size_t count, std::size_t shift, Into into) {
+void check_combine(KernelsOf const& kernels, ReduceOp op, std::size_t count, std::size_t shift, Into into) {
   Elements<T> a(count, shift), b(count, (shift * 3 + 1) % 5), other(count, (shift + 2) % 7);
   std::vector<T> expected(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -80,7 +81,7 @@ void check_combine(Combine kernel, ReduceOp op, std::size_t count, std::size_t s
     expected[i] = naive(op, a[i], b[i]);
   }
   auto& out = into == Into::left ? a : into == Into::right ? b : other;
-  kernel(out.bytes(), a.bytes(), b.bytes(), count);
+  kernels.combine(op, out.bytes(), a.bytes(), b.bytes(), count);
   REQUIRE((count == 0 || std::memcmp(out.bytes(), expected.data(), count * sizeof(T)) == 0));
 }
 
@@ -92,27 +93,23 @@ void check_dtype(Dtype dtype) {
       CAPTURE(kernels->name);
       CAPTURE(name(op));
       CAPTURE(name(dtype));
-      auto const kernel = kernels->combine[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
       bool const is_bit_operation = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
-      REQUIRE((kernel == nullptr) == (is_bit_operation && !std::is_integral_v<T>));
-      if (kernel == nullptr) continue;
+      KernelsOf const tested(*kernels, dtype);
+      REQUIRE((tested.find(op) == nullptr) == (is_bit_operation && !std::is_integral_v<T>));
+      if (tested.find(op) == nullptr) continue;
       for (auto count : lengths)
         for (std::size_t shift = 0; shift < 5; ++shift)
-          for (auto into : {Into::other, Into::left, Into::right}) check_combine<T>(kernel, op, count, shift, into);
+          for (auto into : {Into::other, Into::left, Into::right}) check_combine<T>(tested, op, count, shift, into);
     }
-    auto const divide = kernels->divide[static_cast<std::size_t>(dtype)];
     for (auto count : lengths)
       for (std::uint32_t divisor : {1u, 3u, 7u, 16u}) {
         Elements<T> x(count, divisor % 4);
         std::vector<T> expected(count);
         for (std::size_t i = 0; i < count; ++i) {
           x[i] = value<T>(i);
-          if constexpr (std::is_signed_v<T> && std::is_integral_v<T>)
-            expected[i] = static_cast<T>(static_cast<__int128>(x[i]) / divisor);
-          else
-            expected[i] = static_cast<T>(x[i] / static_cast<T>(divisor));
+          expected[i] = naive_quotient(x[i], divisor);
         }
-        divide(x.bytes(), count, divisor);
+        KernelsOf(*kernels, dtype).divide(x.bytes(), count, divisor);
         REQUIRE((count == 0 || std::memcmp(x.bytes(), expected.data(), count * sizeof(T)) == 0));
       }
   }
@@ -121,40 +118,14 @@ void check_dtype(Dtype dtype) {
 template <class T>
 T combined(ReduceOp op, Dtype dtype, T a, T b) {
   T out{};
-  find_combine(op, dtype)(reinterpret_cast<std::byte*>(&out), reinterpret_cast<std::byte const*>(&a),
-                          reinterpret_cast<std::byte const*>(&b), 1);
+  KernelsOf(best_kernels(), dtype)
+      .combine(op, reinterpret_cast<std::byte*>(&out), reinterpret_cast<std::byte const*>(&a),
+               reinterpret_cast<std::byte const*>(&b), 1);
   return out;
 }
 
-// Returns the value of an f16 number by IEEE 754, in exact arithmetic.
-double half_value(std::uint16_t h) {
-  int const exponent = (h >> 10) & 31;
-  double const fraction = h & 1023;
-  double const magnitude = exponent == 31  ? (fraction == 0 ? std::numeric_limits<double>::infinity() : std::nan(""))
-                           : exponent == 0 ? std::ldexp(fraction, -24)
-                                           : std::ldexp(1024 + fraction, exponent - 25);
-  return (h & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
-double brain_value(std::uint16_t b) { return std::bit_cast<float>(static_cast<std::uint32_t>(b) << 16); }
-
-// Rounds to the nearest number; of two to the even one.
-std::uint16_t nearest(double exact, double (*value_of)(std::uint16_t), std::uint16_t infinity) {
-  std::uint16_t low = 0, high = infinity;
-  double const magnitude = std::abs(exact);
-  while (high - low > 1) {
-    auto const middle = static_cast<std::uint16_t>((low + high) / 2);
-    (value_of(middle) <= magnitude ? low : high) = middle;
-  }
-  // Above the largest number, the next one would be at the same gap.
-  double const gap = value_of(low) - value_of(static_cast<std::uint16_t>(low - (low > 0)));
-  double const above = high == infinity ? value_of(low) + gap : value_of(high);
-  double const down = magnitude - value_of(low), up = above - magnitude;
-  auto const chosen = down < up || (down == up && low % 2 == 0) ? low : high;
-  return static_cast<std::uint16_t>(chosen | (std::signbit(exact) ? 0x8000 : 0));
-}
-
-void check_small_floats(Dtype dtype, double (*value_of)(std::uint16_t), std::uint16_t infinity) {
+void check_small_floats(Dtype dtype, SmallFloat format) {
+  auto const [value_of, infinity] = format;
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     auto const a = static_cast<std::uint16_t>(bits);
     if ((a & 0x7fff) > infinity) {
@@ -167,7 +138,7 @@ void check_small_floats(Dtype dtype, double (*value_of)(std::uint16_t), std::uin
     // A sum in f32 may round once more than the exact one, so the sum in f32 is the reference.
     double const exact = static_cast<double>(static_cast<float>(value_of(a)) + static_cast<float>(value_of(b)));
     if (exact == 0) continue;
-    REQUIRE(combined<std::uint16_t>(ReduceOp::sum, dtype, a, b) == nearest(exact, value_of, infinity));
+    REQUIRE(combined<std::uint16_t>(ReduceOp::sum, dtype, a, b) == nearest(exact, format));
   }
 }
 
@@ -203,15 +174,15 @@ TEST_CASE("min and max of NaNs, infinities and signed zeros are the same bits in
     if (kernels == nullptr) continue;
     CAPTURE(kernels->name);
     for (auto const op : {ReduceOp::min, ReduceOp::max}) {
-      auto const kernel = kernels->combine[static_cast<std::size_t>(op)][static_cast<std::size_t>(Dtype::f32)];
       for (auto const a : special)
         for (auto const b : special) {
           auto const x = std::bit_cast<float>(a), y = std::bit_cast<float>(b);
           bool const is_left = std::isnan(x) || (op == ReduceOp::min ? x < y : x > y);
           std::vector<std::uint32_t> const left(35, a), right(35, b), expected(35, is_left ? a : b);
           std::vector<std::uint32_t> result(35);
-          kernel(reinterpret_cast<std::byte*>(result.data()), reinterpret_cast<std::byte const*>(left.data()),
-                 reinterpret_cast<std::byte const*>(right.data()), result.size());
+          KernelsOf(*kernels, Dtype::f32)
+              .combine(op, reinterpret_cast<std::byte*>(result.data()), reinterpret_cast<std::byte const*>(left.data()),
+                       reinterpret_cast<std::byte const*>(right.data()), result.size());
           REQUIRE(result == expected);
         }
     }
@@ -219,12 +190,12 @@ TEST_CASE("min and max of NaNs, infinities and signed zeros are the same bits in
 }
 
 TEST_CASE("every f16 and bf16 value survives, and sums round to the nearest even neighbour") {
-  check_small_floats(Dtype::f16, half_value, 0x7c00);
-  check_small_floats(Dtype::bf16, brain_value, 0x7f80);
+  check_small_floats(Dtype::f16, f16_numbers);
+  check_small_floats(Dtype::bf16, bf16_numbers);
 }
 
 TEST_CASE("the average of small integers truncates towards zero") {
   std::array<std::int32_t, 4> x{7, -7, 8, -1};
-  find_divide(Dtype::i32)(reinterpret_cast<std::byte*>(x.data()), x.size(), 4);
+  KernelsOf(best_kernels(), Dtype::i32).divide(reinterpret_cast<std::byte*>(x.data()), x.size(), 4);
   CHECK(x == std::array<std::int32_t, 4>{1, -1, 2, 0});
 }

@@ -59,14 +59,16 @@ double measure_gamma(std::uint64_t segment_bytes, std::uint64_t vector_bytes) {
   segment_bytes = std::clamp<std::uint64_t>(segment_bytes, 4096, vector_bytes);
   std::vector<float> const segment(segment_bytes / sizeof(float), 1), operand(vector_bytes / sizeof(float), 2);
   std::vector<float> sum(operand.size());
-  auto const add = devices::find_combine(ReduceOp::sum, Dtype::f32);
+  auto const add = devices::Reducer(ReduceOp::sum, Dtype::f32);
   auto const bytes_of = [](auto& vector) { return std::as_bytes(std::span(vector)).data(); };
   std::vector<double> seconds;
   for (int repeat = 0; repeat < 9; ++repeat) {
     auto const begin = Clock::now();
-    for (std::size_t at = 0; at + segment.size() <= sum.size(); at += segment.size())
-      add(std::as_writable_bytes(std::span(sum)).data() + at * sizeof(float), bytes_of(operand) + at * sizeof(float),
-          bytes_of(segment), segment.size());
+    for (std::size_t at = 0; at + segment.size() <= sum.size(); at += segment.size()) {
+      std::byte const* const sources[] = {bytes_of(operand) + at * sizeof(float), bytes_of(segment)};
+      auto* const result = std::as_writable_bytes(std::span(sum)).data() + at * sizeof(float);
+      add.run({sources, 2, &result, 1, segment.size()}, {});
+    }
     seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
   }
   return *std::min_element(seconds.begin(), seconds.end()) /

@@ -40,14 +40,17 @@ api::FormatConstants measure_codec(WireFormat format, std::uint64_t vector_bytes
   auto const wide_floats = count * (is_block(codec.carrier()) ? element_bytes(codec.carrier()) : 1);
   std::vector<float> sum(wide_floats);
   auto const bytes_of = [](auto& floats) { return std::as_writable_bytes(std::span(floats)); };
-  auto const add =
-      devices::find_half_combine(ReduceOp::sum, codec.carrier(), devices::Width::wide, devices::Width::wide);
+  devices::Reducer const add(ReduceOp::sum, codec.carrier());
+  auto* const result = bytes_of(sum).data();
+  std::byte const* const operands[] = {result, codes.data()};
   auto const per_byte = 1 / static_cast<double>(values.size() * sizeof(float));
   api::FormatConstants rates;
   rates.encode_s_per_byte = fastest_s([&] { codec.encode(codes, bytes_of(values)); }) * per_byte;
   rates.decode_s_per_byte = fastest_s([&] { codec.decode(bytes_of(values), codes); }) * per_byte;
-  rates.add_s_per_byte =
-      fastest_s([&] { add(bytes_of(sum).data(), bytes_of(sum).data(), codes.data(), count, 1); }) * per_byte;
+  rates.add_s_per_byte = fastest_s([&] {
+                           add.run({operands, 2, &result, 1, count}, {.wide_source = true, .wide_results = true});
+                         }) *
+                         per_byte;
   return rates;
 }
 

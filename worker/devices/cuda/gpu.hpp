@@ -16,7 +16,7 @@
 #include "worker/devices/cuda/code.hpp"
 #include "worker/devices/cuda/errc.hpp"
 #include "worker/devices/cuda/step.hpp"
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
 
 namespace chorus::devices {
 

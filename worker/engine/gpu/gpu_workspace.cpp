@@ -20,7 +20,10 @@ std::uint64_t aligned(std::uint64_t bytes) { return (bytes + alignment - 1) / al
 
 GpuWorkspace::GpuWorkspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
                            std::span<std::byte const> input, std::span<std::byte> output)
-    : Ranges(program, dtype, sizes, whole_partials, input, output), dtype_(dtype), reduce_(reduce) {}
+    : Ranges(program, dtype, sizes, whole_partials, input, output),
+      dtype_(dtype),
+      reduce_(reduce),
+      reductions_(program, dtype, reduce) {}
 
 std::uint64_t GpuWorkspace::own_bytes() const {
   auto const own = Ranges::own_bytes();
@@ -99,29 +102,17 @@ Status GpuWorkspace::copy_out(GpuSession& session, devices::Lane lane, std::uint
 
 Status GpuWorkspace::compute(GpuSession& session, std::uint32_t i, std::span<std::byte> dst, std::byte const* operand,
                              std::byte const* other, Sharers* sharers) {
-  auto const& instruction = program().instructions[i];
-  bool const divides = reduces(program().spec.op) && reduce_ == ReduceOp::avg && instruction.is_final();
-  devices::Reducer::How how;
-  how.divisor = divides ? program().spec.ranks : 1;
-  auto const scale = reduce_ == ReduceOp::avg ? devices::scale_of_average(dtype_, program().spec.ranks) : 1;
-  if (divides) how.scale = scale;
-  std::array<float, 2> const weights{instruction.has_partial_operand() ? 1 : 1 / scale,
-                                     instruction.has_partial_other() ? 1 : 1 / scale};
-  if (scale != 1 && operand != nullptr) how.weights = weights.data();
-  how.wide_source = keeps_wide_partials() && operand != nullptr && instruction.has_wide_operand();
-  how.wide_results = keeps_wide_partials() && instruction.has_wide_result();
-  auto* const kept = partial(i).at;
-  auto* const result = how.wide_results ? kept : dst.data();
-  bool const only_moves = operand == nullptr && how.divisor == 1 && !how.wide_results;
-  if (only_moves) return result == other ? ok() : session.copy(devices::Lane::compute, result, other, dst.size());
-  std::array<std::byte const*, 2> const sources{how.wide_source ? kept : operand, other};
-  auto const* const first = sources.data() + (operand == nullptr ? 1 : 0);
-  std::size_t const count = operand == nullptr ? 1 : 2;
+  auto const reduction = reductions_.of(i, {operand, other, dst.data(), partial(i).at});
+  auto* const result = reduction.result;
+  if (reduction.only_moves)
+    return result == other ? ok() : session.copy(devices::Lane::compute, result, other, dst.size());
   std::array<std::byte*, 1 + Sharers::places_max> places{result};
-  bool const is_shared = sharers != nullptr && instruction.is_final() && !how.wide_results;
+  bool const is_shared = sharers != nullptr && program().instructions[i].is_final() && !reduction.how.wide_results;
   auto const others = is_shared ? sharers->places_for(dst, std::span(places).subspan(1)) : 0;
-  return session.fold(reduce_, dtype_, {first, count, places.data(), 1 + others, dst.size() / element_bytes(), false},
-                      how);
+  return session.fold(
+      reduce_, dtype_,
+      {reduction.sources.data(), reduction.source_count, places.data(), 1 + others, dst.size() / element_bytes()},
+      reduction.how);
 }
 
 }  // namespace chorus::engine

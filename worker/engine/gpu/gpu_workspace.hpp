@@ -6,6 +6,7 @@
 
 #include "worker/devices/cuda/gpu.hpp"
 #include "worker/engine/program/ranges.hpp"
+#include "worker/engine/program/reduction.hpp"
 
 namespace chorus::engine {
 
@@ -57,6 +58,7 @@ class GpuWorkspace : public Ranges {
 
   Dtype const dtype_;
   ReduceOp const reduce_;
+  Reductions const reductions_;
 };
 
 }  // namespace chorus::engine

@@ -15,7 +15,7 @@
 #include "collectives/plan/algorithm.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "worker/devices/carrier.hpp"
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
 
 namespace chorus::devices {
 class GpuUnit;

@@ -15,7 +15,7 @@ Ranges::Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& siz
     : program_(program),
       addresses_(program, sizes, chorus::element_bytes(dtype), coding),
       element_bytes_(chorus::element_bytes(dtype)),
-      keeps_wide_partials_(reduces(program.spec.op) && devices::find_widen(dtype) != nullptr),
+      keeps_wide_partials_(reduces(program.spec.op) && devices::is_summed_in_f32(dtype)),
       partials_(keeps_wide_partials_ ? Partials(program, addresses_.total_bytes(), dtype, limit) : Partials()),
       first_sources_(program.instructions.size()),
       first_destinations_(program.instructions.size()) {
@@ -90,11 +90,6 @@ void Ranges::skip_destination(std::uint32_t i, std::uint64_t bytes) {
 bool Ranges::receives_as_it_is(std::uint32_t i) const {
   auto const& instruction = program_.instructions[i];
   return instruction.op == Opcode::recv && !(keeps_wide_partials_ && instruction.has_wide_result());
-}
-
-Ranges::Partial Ranges::partial(std::uint32_t i) const {
-  auto const place = partials_.place(i, destinations_[i].passed);
-  return {own_.partials + place.offset, place.bytes};
 }
 
 }  // namespace chorus::engine

@@ -64,13 +64,16 @@ class Ranges {
   // True if partial sums of f16 or bf16 are kept in f32, where the flags of the instructions say so.
   [[nodiscard]] bool keeps_wide_partials() const { return keeps_wide_partials_; }
   // The f32 partial sums that instruction i writes next or combines with received data: their address, and how many
-  // bytes of the vector have contiguous partial sums from there. For an instruction without partial sum `bytes` is no
-  // limit.
+  // bytes of the vector have contiguous partial sums from there. Without a partial sum `bytes` is no limit.
   struct Partial {
     std::byte* at = nullptr;
     std::uint64_t bytes = 0;
   };
-  [[nodiscard]] Partial partial(std::uint32_t i) const;
+  [[nodiscard]] Partial partial(std::uint32_t i) const {
+    if (!keeps_wide_partials_) return {nullptr, ~std::uint64_t{0}};
+    auto const place = partials_.place(i, destinations_[i].passed);
+    return {own_.partials + place.offset, place.bytes};
+  }
 
  private:
   // Position of an instruction in one of its ranges.

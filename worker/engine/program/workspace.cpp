@@ -21,14 +21,9 @@ Workspace::Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce,
                      PartialsLimit limit, std::span<std::byte const> input, std::span<std::byte> output,
                      std::optional<Average> average, std::optional<Coding> const& coding)
     : Ranges(program, dtype, sizes, limit, input, output, coding),
-      dtype_(dtype),
-      reduce_(reduce),
-      combine_(reduces(program.spec.op) ? devices::find_combine(reduce, dtype) : nullptr),
-      divide_(combine_ != nullptr && reduce == ReduceOp::avg ? devices::find_divide(dtype) : nullptr),
-      widen_(combine_ != nullptr ? devices::find_widen(dtype) : nullptr),
-      how_(average.value_or(Average::of(dtype, program.spec.ranks))),
+      reductions_(program, dtype, reduce, average),
+      reducer_(reducer_of(program, dtype, reduce)),
       coding_(coding) {
-  if (divide_ != nullptr && (average || how_.scale != 1)) average_.emplace(reduce, dtype);
   auto const bytes = own_bytes();
   scratch_ = memory_of(bytes.scratch);
   partials_ = memory_of(bytes.partials);
@@ -47,7 +42,7 @@ std::uint64_t Workspace::bytes() const {
 }
 
 std::uint64_t Workspace::contiguous(std::uint32_t i, std::uint64_t bytes) const {
-  return widen_ == nullptr ? bytes : std::min(bytes, partial(i).bytes);
+  return std::min(bytes, partial(i).bytes);
 }
 
 void Workspace::take_in(std::uint32_t i, std::span<std::byte const> received) {
@@ -114,59 +109,12 @@ void Workspace::work(std::uint32_t i, std::uint64_t bytes) {
 }
 
 void Workspace::compute(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other) {
-  if (average_ && (operand != nullptr || program().instructions[i].is_final()))
-    return compute_average(i, dst, operand, other);
-  if (widen_ != nullptr) return compute_halves(i, dst, operand, other);
-  auto const elements = dst.size() / element_bytes();
-  if (operand != nullptr)
-    combine_(dst.data(), operand, other, elements);
-  else if (dst.data() != other)
-    std::memcpy(dst.data(), other, dst.size());
-  if (divide_ != nullptr && program().instructions[i].is_final()) divide_(dst.data(), elements, program().spec.ranks);
-}
-
-void Workspace::compute_average(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand,
-                                std::byte const* other) {
-  auto const& instruction = program().instructions[i];
-  auto* const kept = partial(i).at;
-  devices::Reducer::How how;
-  if (instruction.is_final()) {
-    how.divisor = how_.divisor;
-    how.scale = how_.divisor == 1 ? 1 : how_.scale;
-  }
-  how.wide_source = widen_ != nullptr && instruction.has_wide_operand();
-  how.wide_results = widen_ != nullptr && instruction.has_wide_result();
-  std::byte const* const sources[] = {how.wide_source ? kept : operand, other};
-  float const weights[] = {instruction.has_partial_operand() ? 1 : 1 / how_.scale,
-                           instruction.has_partial_other() ? 1 : 1 / how_.scale};
-  bool const adds = operand != nullptr;
-  if (adds) how.weights = weights;
-  auto* const result = how.wide_results ? kept : dst.data();
-  average_->run({adds ? sources : sources + 1, adds ? std::size_t{2} : std::size_t{1}, &result, 1,
-                 dst.size() / element_bytes(), false},
-                how);
-}
-
-void Workspace::compute_halves(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand,
-                               std::byte const* other) {
-  auto const& instruction = program().instructions[i];
-  auto const elements = dst.size() / element_bytes();
-  bool const divides = divide_ != nullptr && instruction.is_final();
-  auto* const kept = partial(i).at;
-  auto* const result = instruction.has_wide_result() ? kept : dst.data();
-  if (operand != nullptr) {
-    auto const width = [](bool is_wide) { return is_wide ? devices::Width::wide : devices::Width::narrow; };
-    auto const combine = devices::find_half_combine(reduce_, dtype_, width(instruction.has_wide_operand()),
-                                                    width(instruction.has_wide_result()));
-    combine(result, instruction.has_wide_operand() ? kept : operand, other, elements,
-            divides ? static_cast<float>(program().spec.ranks) : 1.0F);
-    return;
-  }
-  if (instruction.has_wide_result())
-    widen_(result, other, elements);
-  else if (result != other)
-    std::memcpy(result, other, dst.size());
-  if (divides) divide_(result, elements, program().spec.ranks);
+  auto const reduction = reductions_.of(i, {operand, other, dst.data(), partial(i).at});
+  auto* const result = reduction.result;
+  if (!reduction.only_moves)
+    return reducer_.run({reduction.sources.data(), reduction.source_count, &result, 1, dst.size() / element_bytes()},
+                        reduction.how);
+  if (result != other) std::memcpy(result, other, dst.size());
 }
 
 }  // namespace chorus::engine

@@ -7,28 +7,18 @@
 #include <optional>
 #include <span>
 
-#include "worker/devices/fold.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/engine/program/ranges.hpp"
+#include "worker/engine/program/reduction.hpp"
 #include "worker/engine/trace/reduce_clock.hpp"
 
 namespace chorus::engine {
-
-// How floats are averaged. Each input is divided by `scale`, a power of two, where it is first added. A complete sum is
-// divided by the rest of the divisor; with a divisor of 1 the sum stays scaled.
-struct Average {
-  std::uint32_t divisor = 1;
-  float scale = 1;
-  [[nodiscard]] static Average of(Dtype dtype, std::uint32_t ranks) {
-    return {ranks, devices::scale_of_average(dtype, ranks)};
-  }
-};
 
 // Executes the instructions of one rank on the CPU. Owned by a run or by a LocalCollective, used by one thread.
 // Allocates scratch and partial sums in the constructor only.
 class Workspace : public Ranges {
  public:
-  // Preconditions of Ranges; where the program reduces, kernels for (reduce, dtype) must exist. The caller makes an
+  // Preconditions of Ranges; where the program reduces, can_reduce(reduce, dtype) holds. The caller makes an
   // instruction wait that would exceed one of flow_limits(). `average`: for avg where a rank contributes more or less
   // than one operand. `coding`: of the program's coded chunks, if they hold codes.
   Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes, PartialsLimit limit,
@@ -56,18 +46,9 @@ class Workspace : public Ranges {
   // Computes dst = operand (op) other at the instruction's cursors, or dst = other for recv and copy. The flags of the
   // instruction tell which of them are f32 partial sums.
   void compute(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
-  // Does the same for an average of floats that are scaled as they are added.
-  void compute_average(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
-  // Does the same for f16 and bf16 with partial sums in f32.
-  void compute_halves(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
 
-  Dtype dtype_;
-  ReduceOp reduce_;
-  devices::Combine combine_;                 // null if the program does not reduce
-  devices::Divide divide_;                   // null unless the operation is avg
-  devices::Widen widen_;                     // null unless partial sums are kept in f32
-  Average how_;                              // used by avg only
-  std::optional<devices::Reducer> average_;  // empty unless operands are scaled
+  Reductions const reductions_;
+  devices::Reducer const reducer_;
   std::unique_ptr<std::byte[]> scratch_;
   std::unique_ptr<std::byte[]> partials_;
   std::optional<Coding> coding_;

@@ -34,7 +34,7 @@ Status check(RunSpec const& spec) {
                             std::to_string(spec.output.size()) + " bytes for " + std::to_string(input_bytes) + " and " +
                             std::to_string(output_bytes));
   if (is_in_one_buffer(program) && spec.input.data() != spec.output.data()) return cannot(spec, "it is not in place");
-  if (reduces(program.spec.op) && devices::find_combine(spec.reduce, spec.dtype) == nullptr)
+  if (reduces(program.spec.op) && !devices::can_reduce(spec.reduce, spec.dtype))
     return cannot(spec,
                   std::string(name(spec.reduce)) + " of " + std::string(name(spec.dtype)) + " is not in this build");
   bool const is_wide = spec.dtype == Dtype::f32 || spec.dtype == Dtype::f64;

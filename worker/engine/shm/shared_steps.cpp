@@ -47,7 +47,7 @@ struct Joined {
 class Compiler {
  public:
   Compiler(plan::Program const& program, Addresses const& addresses, Dtype dtype)
-      : program_(program), addresses_(addresses), keeps_wide_(devices::find_widen(dtype) != nullptr) {
+      : program_(program), addresses_(addresses), keeps_wide_(devices::is_summed_in_f32(dtype)) {
     channel_of_.assign(program.spec.ranks, nowhere);
     for (std::uint32_t c = 0; c < program.channels.size(); ++c) channel_of_[program.channels[c].peer] = c;
     totals_ = addresses.total_bytes();

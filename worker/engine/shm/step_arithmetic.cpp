@@ -11,22 +11,14 @@ namespace {
 // Unit of writes past the caches.
 constexpr std::uint64_t cache_line_bytes = 64;
 
-bool averages(plan::Program const& program, ReduceOp reduce) {
-  return reduces(program.spec.op) && reduce == ReduceOp::avg;
-}
-
-devices::Reducer folder_of(plan::Program const& program, ReduceOp reduce, Dtype dtype) {
-  return reduces(program.spec.op) ? devices::Reducer(reduce, dtype) : devices::Reducer::copier(dtype);
-}
-
 }  // namespace
 
 StepArithmetic::StepArithmetic(plan::Program const& program, ReduceOp reduce, Dtype dtype)
     : ranks_(program.spec.ranks),
       element_bytes_(chorus::element_bytes(dtype)),
-      reducer_(folder_of(program, reduce, dtype)),
+      reducer_(reducer_of(program, dtype, reduce)),
       copier_(devices::Reducer::copier(dtype)),
-      scale_(averages(program, reduce) ? devices::scale_of_average(dtype, ranks_) : 1) {}
+      average_(average_of(program, dtype, reduce)) {}
 
 void StepArithmetic::combine(Step const& step, std::uint64_t bytes, std::span<std::byte const*> sources,
                              std::span<std::byte*> destinations) {

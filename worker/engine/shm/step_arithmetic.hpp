@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "collectives/core/reduce_op.hpp"
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
+#include "worker/engine/program/reduction.hpp"
 #include "worker/engine/shm/result_stores.hpp"
 #include "worker/engine/shm/shared_exchange.hpp"
 #include "worker/engine/shm/shared_steps.hpp"
@@ -41,10 +42,9 @@ class StepArithmetic {
   template <class Operands>
   [[nodiscard]] devices::Reducer::How computing(Operands const& operands, bool is_final) {
     devices::Reducer::How how;
-    if (is_final) how.divisor = ranks_;
-    if (is_final) how.scale = scale_;
-    if (scale_ == 1 || operands.size() < 2) return how;
-    for (std::size_t k = 0; k < operands.size(); ++k) weights_[k] = operands[k].is_partial ? 1 : 1 / scale_;
+    if (is_final) average_.divide(how);
+    if (average_.scale == 1 || operands.size() < 2) return how;
+    for (std::size_t k = 0; k < operands.size(); ++k) weights_[k] = operands[k].is_partial ? 1 : 1 / average_.scale;
     how.weights = weights_.data();
     return how;
   }
@@ -52,7 +52,7 @@ class StepArithmetic {
   std::uint32_t const ranks_;
   std::size_t const element_bytes_;
   devices::Reducer const reducer_, copier_;
-  float const scale_;           // for an average
+  Average const average_;
   std::vector<float> weights_;  // for an average, by source
   ResultStores stores_;
   ReduceClock clock_;

@@ -11,7 +11,7 @@ std::vector<Reduction> all_reductions() {
   std::vector<Reduction> all;
   for (auto const dtype : all_dtypes)
     for (auto const reduce : all_reduce_ops)
-      if (devices::find_combine(reduce, dtype) != nullptr) all.push_back({dtype, reduce});
+      if (devices::can_reduce(reduce, dtype)) all.push_back({dtype, reduce});
   return all;
 }
 

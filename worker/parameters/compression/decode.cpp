@@ -23,10 +23,9 @@ Status decode_halves(Dtype dtype, std::span<std::byte const> encoded, std::span<
   if (encoded.size() != wanted)
     return wrong_length(std::to_string(gradient.size()) + " elements of " + std::string(name(dtype)), wanted,
                         encoded.size());
-  auto const widen = devices::find_widen(dtype);
   auto* to = reinterpret_cast<std::byte*>(gradient.data());
   if (reinterpret_cast<std::uintptr_t>(encoded.data()) % element_bytes(dtype) == 0) {
-    widen(to, encoded.data(), gradient.size());
+    devices::widen(dtype, to, encoded.data(), gradient.size());
     return ok();
   }
   // A body may have any alignment, but the loop needs aligned elements.
@@ -35,7 +34,7 @@ Status decode_halves(Dtype dtype, std::span<std::byte const> encoded, std::span<
     auto const bytes = std::min(rest.size(), block.size());
     std::memcpy(block.data(), rest.data(), bytes);
     auto const elements = bytes / element_bytes(dtype);
-    widen(to, block.data(), elements);
+    devices::widen(dtype, to, block.data(), elements);
     to += elements * sizeof(float);
     rest = rest.subspan(bytes);
   }

@@ -83,9 +83,8 @@ std::vector<std::byte> as_dtype(Dtype dtype, std::vector<double> const& values) 
   if (dtype == Dtype::f64) return as<double>(values);
   auto bytes = as<float>(values);
   if (dtype == Dtype::f32) return bytes;
-  std::vector<std::byte> zeros(values.size() * 2), halves(values.size() * 2);
-  devices::find_half_combine(ReduceOp::sum, dtype, devices::Width::wide, devices::Width::narrow)(
-      halves.data(), bytes.data(), zeros.data(), values.size(), 1);
+  std::vector<std::byte> halves(values.size() * 2);
+  devices::narrow(dtype, halves.data(), bytes.data(), values.size());
   return halves;
 }
 
@@ -99,7 +98,7 @@ std::vector<double> from_dtype(Dtype dtype, std::span<std::byte const> bytes) {
   if (dtype == Dtype::f32)
     std::memcpy(floats.data(), bytes.data(), bytes.size());
   else
-    devices::find_widen(dtype)(reinterpret_cast<std::byte*>(floats.data()), bytes.data(), floats.size());
+    devices::widen(dtype, reinterpret_cast<std::byte*>(floats.data()), bytes.data(), floats.size());
   return {floats.begin(), floats.end()};
 }
 

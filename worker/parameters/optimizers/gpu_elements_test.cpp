@@ -7,7 +7,7 @@
 #include <string>
 
 #include "worker/devices/cuda/testing/gpu_double.hpp"
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
 #include "worker/parameters/optimizers/testing/step_cases.hpp"
 
 using namespace chorus;

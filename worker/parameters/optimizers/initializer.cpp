@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "collectives/core/assert.hpp"
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
 #include "worker/parameters/optimizers/errc.hpp"
 #include "worker/parameters/optimizers/philox.hpp"
 
@@ -133,7 +133,6 @@ void Initializer::fill(std::uint64_t row, std::span<std::byte> values, std::uint
                             {reinterpret_cast<double*>(values.data()), values.size() / sizeof(double)});
   if (dtype_ == Dtype::f32)
     return draw_all<float>(row, first_column, {reinterpret_cast<float*>(values.data()), values.size() / sizeof(float)});
-  devices::Reducer const narrow(ReduceOp::sum, dtype_);
   std::array<float, 256> block{};
   auto const* const source = reinterpret_cast<std::byte const*>(block.data());
   auto const count = values.size() / element_bytes(dtype_);
@@ -141,7 +140,7 @@ void Initializer::fill(std::uint64_t row, std::span<std::byte> values, std::uint
     auto const part = std::min<std::uint64_t>(block.size(), count - i);
     auto* const to = values.data() + i * element_bytes(dtype_);
     draw_all<float>(row, first_column + i, {block.data(), part});
-    narrow.run({&source, 1, &to, 1, part, false}, {.wide_source = true});
+    devices::narrow(dtype_, to, source, part);
   }
 }
 

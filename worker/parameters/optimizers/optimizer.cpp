@@ -199,7 +199,7 @@ void Optimizer::adopt(std::span<std::byte const> values, std::uint64_t first_ele
   if (!master_ || state_ == State::elsewhere) return;
   auto const count = values.size() / element_bytes(dtype_);
   CHORUS_ASSERT(first_element <= elements_ && count <= elements_ - first_element, "the elements are the shard's");
-  devices::find_widen(dtype_)(slot_at(*master_, first_element), values.data(), count);
+  devices::widen(dtype_, slot_at(*master_, first_element), values.data(), count);
 }
 
 Step Optimizer::make_step(std::uint64_t number, std::optional<double> gradient_norm) const {
@@ -289,11 +289,11 @@ Step Optimizer::begin_row_step(std::uint64_t row, std::optional<double> gradient
 
 void Optimizer::add(std::span<std::byte> values, Gradient gradient) const {
   auto const count = values.size() / element_bytes(dtype_);
-  if (gradient.dtype == dtype_)
-    devices::find_combine(ReduceOp::sum, dtype_)(values.data(), values.data(), gradient.bytes.data(), count);
-  else
-    devices::find_half_combine(ReduceOp::sum, dtype_, devices::Width::wide, devices::Width::narrow)(
-        values.data(), gradient.bytes.data(), values.data(), count, 1);
+  bool const is_wide = gradient.dtype != dtype_;
+  auto const* const addend = gradient.bytes.data();
+  std::byte const* const sources[] = {is_wide ? addend : values.data(), is_wide ? values.data() : addend};
+  auto* const sum = values.data();
+  devices::Reducer(ReduceOp::sum, dtype_).run({sources, 2, &sum, 1, count}, {.wide_source = is_wide});
 }
 
 Optimizer::Rule Optimizer::rule(Step const& step, Dtype gradient) const {
@@ -333,7 +333,7 @@ double squared_norm(Gradient gradient) {
     auto* const wide_bytes = reinterpret_cast<std::byte*>(wide.data());
     for (std::uint64_t at = 0; at < count; at += block) {
       auto const part = std::min<std::uint64_t>(block, count - at);
-      devices::find_widen(gradient.dtype)(wide_bytes, gradient.bytes.data() + at * 2, part);
+      devices::widen(gradient.dtype, wide_bytes, gradient.bytes.data() + at * 2, part);
       best_kernels().squares[static_cast<std::size_t>(Dtype::f32)](wide_bytes, part, sums);
     }
   } else {

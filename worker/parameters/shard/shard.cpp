@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "collectives/core/assert.hpp"
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
 #include "worker/parameters/optimizers/initializer.hpp"
 #include "worker/parameters/shard/dense_step.hpp"
 #include "worker/parameters/shard/row_step.hpp"

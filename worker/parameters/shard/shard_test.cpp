@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -7,7 +8,7 @@
 #include <random>
 
 #include "http/json/json.hpp"
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
 #include "worker/parameters/shard/shard.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 #include "worker/parameters/shard/testing/pushed_shard.hpp"
@@ -113,6 +114,31 @@ TEST_CASE("staleness 0: the average of the largest floats is the largest float, 
     }
     CHECK(values(*shard) == std::vector<float>{largest, -largest});
   }
+}
+
+TEST_CASE("staleness 0: a row of bf16 that only one client pushes is divided by the number of clients, too") {
+  constexpr std::uint16_t one = 0x3f80, half = 0x3f00, three = 0x4040, one_and_a_half = 0x3fc0;
+  auto assignment = plain({2, 1});
+  assignment.parameter.dtype = "bf16";
+  assignment.parameter.staleness = 0;
+  assignment.parameter.reduce = "avg";
+  assignment.parameter.clients = {"a", "b"};
+  auto const shard = make(assignment);
+  auto const row_of = [](std::string client, std::uint64_t number, std::uint16_t value) {
+    auto push = rows(std::move(client), 0, {number}, {0});
+    push.dtype = Dtype::bf16;
+    push.clock = 0;
+    std::array<std::byte, sizeof number + sizeof value> bytes{};
+    std::memcpy(bytes.data(), &number, sizeof number);
+    std::memcpy(bytes.data() + sizeof number, &value, sizeof value);
+    push.data = block_of(bytes.data(), bytes.size());
+    return push;
+  };
+  CHECK(apply(*shard, row_of("a", 0, one)));
+  CHECK(apply(*shard, row_of("b", 1, three)));
+  std::array<std::uint16_t, 2> found{};
+  std::memcpy(found.data(), shard->values()->data(), sizeof found);
+  CHECK(found == std::array{half, one_and_a_half});
 }
 
 TEST_CASE("a round does not wait for a client that has left, and ends if it waited only for this client") {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
 
 namespace chorus::parameters {
 namespace {

@@ -47,10 +47,7 @@ std::optional<Problem> check_admitted(RunOrder const& order, tensors::Tensor con
 }
 
 std::optional<Problem> check_reduction(RunOrder const& order, Dtype dtype) {
-  if (!reduces(order.spec.op)) return std::nullopt;
-  bool const divides = order.reduce == ReduceOp::avg;
-  if (devices::find_combine(order.reduce, dtype) != nullptr && (!divides || devices::find_divide(dtype) != nullptr))
-    return std::nullopt;
+  if (!reduces(order.spec.op) || devices::can_reduce(order.reduce, dtype)) return std::nullopt;
   return Problem(ProblemCode::unsupported, "reduce " + std::string(name(order.reduce)) + " of " +
                                                std::string(name(dtype)) + " is not supported by this build");
 }

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "worker/devices/fold.hpp"
+#include "worker/devices/reduce.hpp"
 
 namespace chorus::devices::testing {
 namespace {
@@ -74,7 +74,7 @@ void step_all(StepOrder const& order, std::vector<Number>& values, std::vector<N
 
 std::vector<float> widened(Dtype dtype, std::byte const* from, std::uint64_t count) {
   std::vector<float> wide(count);
-  find_widen(dtype)(reinterpret_cast<std::byte*>(wide.data()), from, count);
+  widen(dtype, reinterpret_cast<std::byte*>(wide.data()), from, count);
   return wide;
 }
 
@@ -92,8 +92,7 @@ void step_halves(StepOrder const& order) {
       order, master,
       order.wide_gradient ? numbers_at<float>(order.gradient, count) : widened(order.dtype, order.gradient, count));
   put(order.master, master);
-  auto const* const source = reinterpret_cast<std::byte const*>(master.data());
-  Reducer(ReduceOp::sum, order.dtype).run({&source, 1, &order.values, 1, count, false}, {.wide_source = true});
+  narrow(order.dtype, order.values, reinterpret_cast<std::byte const*>(master.data()), count);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Folds of many sources into many destinations give the same bits as a sequence of combinations.
-#include "worker/devices/fold.hpp"
+// Reductions of many sources into many destinations give the same bits as one scalar operation after the other.
+#include "worker/devices/reduce.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "worker/devices/kernels.hpp"
+#include "worker/devices/testing/scalar_reductions.hpp"
 
 using namespace chorus;
 using namespace chorus::devices;
@@ -90,34 +91,90 @@ constexpr std::array<Shape, 9> shapes{{{1, 1, 5, 0, false},
                                        {1, 3, 2049, 0, true},
                                        {2, 1, 0, 0, true}}};
 
-// Combines one source after the other; f16 and bf16 in f32.
-Bytes one_by_one(ReduceOp op, Dtype dtype, Memory const& memory, std::uint32_t divisor) {
-  auto const elements = memory.shape_.elements;
-  auto result = memory.inputs[0];
-  if (is_half(dtype)) {
-    Bytes sum(elements * 4);
-    find_widen(dtype)(sum.data(), result.data(), elements);
-    for (std::size_t s = 1; s < memory.inputs.size(); ++s) {
-      bool const is_last = s + 1 == memory.inputs.size();
-      auto const width = is_last ? Width::narrow : Width::wide;
-      auto* const to = is_last ? result.data() : sum.data();
-      find_half_combine(op, dtype, Width::wide, width)(to, sum.data(), memory.inputs[s].data(), elements,
-                                                       is_last ? static_cast<float>(divisor) : 1.0F);
-    }
-    return result;
+template <class T>
+T element_at(Bytes const& bytes, std::uint64_t i) {
+  T x;
+  std::memcpy(&x, bytes.data() + i * sizeof x, sizeof x);
+  return x;
+}
+
+// How the reference divides, and what it multiplies the sources with; a power of two, so that its product is exact.
+struct Averaging {
+  std::uint32_t divisor = 1;
+  float weight = 1;
+};
+
+template <class T>
+Bytes plain_one_by_one(ReduceOp op, Memory const& memory, Averaging averaging) {
+  Bytes result(memory.inputs[0].size());
+  auto const weighed = [&](T x) {
+    if constexpr (std::is_floating_point_v<T>)
+      return x * static_cast<T>(averaging.weight);
+    else
+      return x;
+  };
+  for (std::uint64_t i = 0; i < memory.shape_.elements; ++i) {
+    auto value = weighed(element_at<T>(memory.inputs[0], i));
+    for (std::size_t s = 1; s < memory.inputs.size(); ++s)
+      value = naive(op, value, weighed(element_at<T>(memory.inputs[s], i)));
+    value = naive_quotient(value, averaging.divisor);
+    std::memcpy(result.data() + i * sizeof value, &value, sizeof value);
   }
-  for (std::size_t s = 1; s < memory.inputs.size(); ++s)
-    find_combine(op, dtype)(result.data(), result.data(), memory.inputs[s].data(), elements);
-  if (divisor != 1) find_divide(dtype)(result.data(), elements, divisor);
   return result;
+}
+
+// Computes in f32, and rounds once.
+Bytes halves_one_by_one(ReduceOp op, SmallFloat format, Memory const& memory, Averaging averaging) {
+  Bytes result(memory.inputs[0].size());
+  for (std::uint64_t i = 0; i < memory.shape_.elements; ++i) {
+    auto const weighed = [&](Bytes const& input) {
+      return static_cast<float>(format.value_of(element_at<std::uint16_t>(input, i))) * averaging.weight;
+    };
+    auto value = weighed(memory.inputs[0]);
+    for (std::size_t s = 1; s < memory.inputs.size(); ++s) value = naive(op, value, weighed(memory.inputs[s]));
+    auto const rounded = nearest(naive_quotient(value, averaging.divisor), format);
+    std::memcpy(result.data() + i * sizeof rounded, &rounded, sizeof rounded);
+  }
+  return result;
+}
+
+Bytes one_by_one(ReduceOp op, Dtype dtype, Memory const& memory, Averaging averaging = {}) {
+  switch (dtype) {
+    case Dtype::f64:
+      return plain_one_by_one<double>(op, memory, averaging);
+    case Dtype::f32:
+      return plain_one_by_one<float>(op, memory, averaging);
+    case Dtype::f16:
+      return halves_one_by_one(op, f16_numbers, memory, averaging);
+    case Dtype::bf16:
+      return halves_one_by_one(op, bf16_numbers, memory, averaging);
+    case Dtype::i64:
+      return plain_one_by_one<std::int64_t>(op, memory, averaging);
+    case Dtype::i32:
+      return plain_one_by_one<std::int32_t>(op, memory, averaging);
+    case Dtype::i16:
+      return plain_one_by_one<std::int16_t>(op, memory, averaging);
+    case Dtype::i8:
+      return plain_one_by_one<std::int8_t>(op, memory, averaging);
+    case Dtype::u64:
+      return plain_one_by_one<std::uint64_t>(op, memory, averaging);
+    case Dtype::u32:
+      return plain_one_by_one<std::uint32_t>(op, memory, averaging);
+    case Dtype::u16:
+      return plain_one_by_one<std::uint16_t>(op, memory, averaging);
+    case Dtype::u8:
+      return plain_one_by_one<std::uint8_t>(op, memory, averaging);
+    default:
+      return {};
+  }
 }
 
 }  // namespace
 
-TEST_CASE("a fold gives the bits of one combination after the other") {
+TEST_CASE("a reduction gives the bits of one operation after the other") {
   for (auto const dtype : all_dtypes)
     for (auto const op : all_reduce_ops) {
-      if (find_combine(op, dtype) == nullptr) continue;
+      if (!can_reduce(op, dtype)) continue;
       Reducer const reducer(op, dtype);
       for (auto const shape : shapes) {
         CAPTURE(name(dtype));
@@ -127,24 +184,24 @@ TEST_CASE("a fold gives the bits of one combination after the other") {
         Memory memory(dtype, shape);
         auto const divisor = op == ReduceOp::avg && shape.sources > 1 ? static_cast<std::uint32_t>(shape.sources) : 1;
         reducer.run(memory.arguments(), {.divisor = divisor});
-        REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, divisor)));
+        REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, {divisor})));
       }
     }
 }
 
-TEST_CASE("every instruction set folds alike") {
+TEST_CASE("every instruction set reduces alike") {
   for (auto const* kernels : runnable_kernels()) {
     if (kernels == nullptr) continue;
     CAPTURE(kernels->name);
     for (auto const dtype : all_dtypes)
       for (auto const op : all_reduce_ops) {
-        auto const fold = kernels->fold[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
-        CHECK((fold != nullptr) == (find_combine(op, dtype) != nullptr && !is_half(dtype)));
-        if (fold == nullptr) continue;
+        auto const reduce = kernels->reduce[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
+        CHECK((reduce != nullptr) == can_reduce(op, dtype));
+        if (reduce == nullptr) continue;
         for (auto const shape : shapes) {
           Memory memory(dtype, shape);
-          fold(memory.arguments());
-          REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, 1)));
+          reduce(memory.arguments(), {});
+          REQUIRE(memory.all_hold(one_by_one(op, dtype, memory)));
         }
       }
   }
@@ -153,7 +210,7 @@ TEST_CASE("every instruction set folds alike") {
 TEST_CASE("memory may begin at any byte, also if results are written past the caches") {
   for (auto const dtype : all_dtypes)
     for (auto const op : all_reduce_ops) {
-      if (find_combine(op, dtype) == nullptr) continue;
+      if (!can_reduce(op, dtype)) continue;
       for (std::size_t const odd : {1, 2, 3, 4, 7})
         for (std::uint32_t const divisor : {1, 3}) {
           if (divisor != 1 && op != ReduceOp::avg) continue;
@@ -162,7 +219,7 @@ TEST_CASE("memory may begin at any byte, also if results are written past the ca
           CAPTURE(odd);
           Memory memory(dtype, {3, 2, 2500, 0, true, odd});
           Reducer(op, dtype).run(memory.arguments(), {.divisor = divisor});
-          REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, divisor)));
+          REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, {divisor})));
         }
     }
 }
@@ -171,7 +228,7 @@ TEST_CASE("partial sums in f32 may begin at any byte, too") {
   for (auto const dtype : {Dtype::f16, Dtype::bf16})
     for (bool const streams : {false, true}) {
       Memory memory(dtype, {4, 1, 2500, 0, streams});
-      auto const expected = one_by_one(ReduceOp::sum, dtype, memory, 1);
+      auto const expected = one_by_one(ReduceOp::sum, dtype, memory);
       Reducer const reducer(ReduceOp::sum, dtype);
       Bytes sum(2500 * 4 + 64);
       auto* const to = Memory::aligned(sum) + 1;
@@ -184,7 +241,7 @@ TEST_CASE("partial sums in f32 may begin at any byte, too") {
 
 TEST_CASE("the result may overwrite a source") {
   Memory memory(Dtype::f32, {3, 1, 1003, 0, false});
-  auto const expected = one_by_one(ReduceOp::sum, Dtype::f32, memory, 1);
+  auto const expected = one_by_one(ReduceOp::sum, Dtype::f32, memory);
   auto* const in_place = memory.inputs[1].data();
   Reducer(ReduceOp::sum, Dtype::f32).run({memory.sources.data(), 3, &in_place, 1, 1003, false}, {});
   CHECK(memory.inputs[1] == expected);
@@ -193,7 +250,7 @@ TEST_CASE("the result may overwrite a source") {
 TEST_CASE("partial sums of halves stay in f32 and are rounded once") {
   for (auto const dtype : {Dtype::f16, Dtype::bf16}) {
     Memory memory(dtype, {4, 1, 2500, 0, false});
-    auto const expected = one_by_one(ReduceOp::sum, dtype, memory, 1);
+    auto const expected = one_by_one(ReduceOp::sum, dtype, memory);
     Reducer const reducer(ReduceOp::sum, dtype);
     Bytes sum(2500 * 4), result(2500 * 2);
     auto* const to = sum.data();
@@ -203,6 +260,37 @@ TEST_CASE("partial sums of halves stay in f32 and are rounded once") {
     reducer.run({rest.data(), 3, &out, 1, 2500, false}, {.wide_source = true});
     CHECK(result == expected);
   }
+}
+
+TEST_CASE("an average of scaled floats is that of the floats, whatever the number of sources") {
+  for (auto const* kernels : runnable_kernels()) {
+    if (kernels == nullptr) continue;
+    CAPTURE(kernels->name);
+    for (auto const dtype : {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16})
+      for (std::size_t const sources : {1, 2, 3})
+        for (std::uint32_t const divisor : {1, 3, 4}) {
+          CAPTURE(name(dtype));
+          CAPTURE(sources);
+          CAPTURE(divisor);
+          Memory memory(dtype, {sources, 1, 1003, 0, false});
+          std::array<float, 3> const weights{0.25F, 0.25F, 0.25F};
+          auto const reduce = kernels->reduce[static_cast<std::size_t>(ReduceOp::avg)][static_cast<std::size_t>(dtype)];
+          reduce(memory.arguments(), {.divisor = divisor, .scale = 4, .weights = weights.data()});
+          CHECK(memory.all_hold(one_by_one(ReduceOp::avg, dtype, memory, {divisor, 1})));
+        }
+  }
+}
+
+TEST_CASE("an average may stay scaled, also of one source") {
+  for (auto const dtype : {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16})
+    for (std::size_t const sources : {1, 2, 3}) {
+      CAPTURE(name(dtype));
+      CAPTURE(sources);
+      Memory memory(dtype, {sources, 1, 1003, 0, false});
+      std::array<float, 3> const weights{0.25F, 0.25F, 0.25F};
+      Reducer(ReduceOp::avg, dtype).run(memory.arguments(), {.weights = weights.data()});
+      CHECK(memory.all_hold(one_by_one(ReduceOp::avg, dtype, memory, {1, 0.25F})));
+    }
 }
 
 TEST_CASE("copies copy, of every size of element") {
