@@ -16,8 +16,8 @@ struct ReduceArguments {
   std::byte const* const* sources = nullptr;
   std::size_t source_count = 0;  // at least 1; 1 copies
   std::byte* const* destinations = nullptr;
-  std::size_t destination_count =
-      0;  // at least 1; one may also be a source if it is as wide, otherwise nothing overlaps
+  // At least 1. One may also be a source if it is as wide, otherwise nothing overlaps.
+  std::size_t destination_count = 0;
   std::uint64_t elements = 0;
   // Writes the destinations past the caches, which is faster if they are much larger. Has an effect only if they are
   // aligned to their elements, and all alike to 64 bytes.
