@@ -82,6 +82,18 @@ TEST_CASE("an include of a room above is found") {
   CHECK(in_rooms("engine/high/b.cpp", "engine/c.hpp").size() == 1);
 }
 
+TEST_CASE("an order that names the folder itself says which rooms are above its own files") {
+  auto const targets = parse_targets("module plan plan [] [a.cpp] [low,.,high]\n");
+  auto const found = [&](std::string file, std::string what) {
+    return check_rooms(targets, {{std::move(file), "#include \"" + what + "\"\n"}}, "list.txt", "").size();
+  };
+  CHECK(found("plan/a.cpp", "plan/low/b.hpp") == 0);
+  CHECK(found("plan/high/c.cpp", "plan/a.hpp") == 0);
+  CHECK(found("plan/testing/d.cpp", "plan/high/c.hpp") == 0);
+  CHECK(found("plan/a.cpp", "plan/high/c.hpp") == 1);
+  CHECK(found("plan/low/b.cpp", "plan/a.hpp") == 1);
+}
+
 TEST_CASE("a folder that is no room of its module is found") {
   CHECK(in_rooms("engine/new/a.cpp", "engine/low/a.hpp").size() == 1);
 }
