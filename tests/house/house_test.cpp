@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/house/dependencies.hpp"
+#include "tests/house/folders.hpp"
 #include "tests/house/rooms.hpp"
 #include "tests/house/style.hpp"
 
@@ -101,6 +102,36 @@ TEST_CASE("a folder that is no room of its module is found") {
 TEST_CASE("an upward include that is listed is let be, and a line of the list that is not needed any more is found") {
   CHECK(in_rooms("engine/low/a.cpp", "engine/c.hpp", "# why\nengine/low/a.cpp engine/c.hpp\n").empty());
   CHECK(in_rooms("engine/low/a.cpp", "engine/low/a.hpp", "engine/low/a.cpp engine/c.hpp\n").size() == 1);
+}
+
+namespace {
+
+// A folder with so many sources, their two tests, and the READMEs.
+std::size_t found_in_folder(std::string const& folder, std::size_t sources, std::vector<Source> const& readmes) {
+  std::vector<Source> files = {{folder + "/a_test.cpp", ""}, {folder + "/b_for_tests.hpp", ""}};
+  for (std::size_t i = 0; i < sources; ++i) files.push_back({folder + "/f" + std::to_string(i) + ".cpp", ""});
+  return check_folders(files, readmes).size();
+}
+
+}  // namespace
+
+TEST_CASE("a folder with several sources has a short README") {
+  CHECK(found_in_folder("http/wire", 1, {}) == 0);
+  CHECK(found_in_folder("http/wire", 2, {}) == 1);
+  CHECK(found_in_folder("http/wire", 2, {{"http/README.md", "# http\n"}}) == 1);
+  CHECK(found_in_folder("http/wire", 2, {{"http/wire/README.md", std::string(15, '\n')}}) == 0);
+  CHECK(found_in_folder("http/wire", 2, {{"http/wire/README.md", std::string(16, '\n')}}) == 1);
+}
+
+TEST_CASE("a folder for tests needs no README if the one above mentions it") {
+  CHECK(found_in_folder("http/testing", 2, {{"http/README.md", "# http\n"}}) == 1);
+  CHECK(found_in_folder("http/testing", 2, {{"http/README.md", "`testing/` has a live server.\n"}}) == 0);
+}
+
+TEST_CASE("a folder with too many sources is found") {
+  Source const readme{"http/wire/README.md", "# http/wire\n"};
+  CHECK(found_in_folder("http/wire", 24, {readme}) == 0);
+  CHECK(found_in_folder("http/wire", 25, {readme}) == 1);
 }
 
 TEST_CASE("what the house bans is found where it is banned") {
