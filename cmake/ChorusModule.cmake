@@ -1,12 +1,14 @@
 # chorus_module(NAME plan [ROOMS low high] SRCS a.cpp b.cpp DEPS core [LIBS chorus_boost] [ALONE])
 # chorus_tests(NAME plan SRCS a_test.cpp DEPS plan)
-# chorus_test_support(NAME plan SRCS a.cpp DEPS plan): what several of them share, the module plan_testing for their DEPS
+# chorus_test_support(NAME plan [ROOMS low high] SRCS a.cpp DEPS plan): what several of them share, the module plan_testing
+# for their DEPS
 # chorus_binary(NAME chorus-worker SRCS main.cpp DEPS worker)
 #
 # DEPS are the architecture: tests/house/dependencies reads them from the build and refuses an include that they do
 # not allow. A module NAME is the library chorus_NAME, alias chorus::NAME. SRCS are relative to the calling directory.
-# ROOMS are folders of a module in one order: each may include those before it, and files beside the rooms may include all
-# (tests/house/rooms). A room that links without the others is a module of its own instead.
+# ROOMS are folders of a module in one order: each may include those before it, and files beside the rooms may include all,
+# or, where the order names `.`, those before it (tests/house/rooms). A room that links without the others is a module of
+# its own instead.
 #
 # Presets that compile several files of a target as one (CMAKE_UNITY_BUILD) need half the time. ALONE is for targets whose
 # files repeat each other's names by design: each of them stays one for the compiler.
@@ -56,11 +58,11 @@ function(chorus_module)
 endfunction()
 
 function(chorus_test_support)
-  cmake_parse_arguments(S "ALONE" "NAME" "SRCS;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(S "ALONE" "NAME" "ROOMS;SRCS;DEPS;LIBS" ${ARGN})
   add_library(chorus_${S_NAME}_testing STATIC EXCLUDE_FROM_ALL ${S_SRCS})
   add_library(chorus::${S_NAME}_testing ALIAS chorus_${S_NAME}_testing)
   _chorus_configure(chorus_${S_NAME}_testing DEPS ${S_DEPS} LIBS ${S_LIBS} doctest::doctest ALONE ${S_ALONE})
-  _chorus_record(support ${S_NAME}_testing "${S_DEPS}" "${S_SRCS}" "")
+  _chorus_record(support ${S_NAME}_testing "${S_DEPS}" "${S_SRCS}" "${S_ROOMS}")
 endfunction()
 
 function(chorus_tests)

@@ -5,7 +5,7 @@
 #include "http/wire/errc.hpp"
 #include "worker/api/errc.hpp"
 #include "worker/engine/failure/errc.hpp"
-#include "worker/memory/errc.hpp"
+#include "worker/memory/pages/errc.hpp"
 #include "worker/tensors/errc.hpp"
 
 namespace chorus::library {

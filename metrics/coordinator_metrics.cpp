@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "collectives/core/op.hpp"
-#include "metrics/coordinator_families.hpp"
+#include "metrics/families/coordinator_families.hpp"
 #include "metrics/service_series.hpp"
 
 namespace chorus::metrics {

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "metrics/build/build.hpp"
-#include "metrics/coordinator_scrape.hpp"
 #include "metrics/log_counter.hpp"
+#include "metrics/state/coordinator_scrape.hpp"
 
 namespace chorus::metrics {
 

@@ -7,9 +7,9 @@
 #include <sstream>
 #include <string>
 
-#include "metrics/bandwidth.hpp"
-#include "metrics/catalogue.hpp"
+#include "metrics/catalogue/catalogue.hpp"
 #include "metrics/coordinator_metrics.hpp"
+#include "metrics/runs/bandwidth.hpp"
 #include "metrics/standby_metrics.hpp"
 #include "metrics/worker_metrics.hpp"
 

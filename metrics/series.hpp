@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "collectives/core/assert.hpp"
-#include "metrics/catalogue.hpp"
+#include "metrics/catalogue/catalogue.hpp"
 
 namespace chorus::metrics {
 

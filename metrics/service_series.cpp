@@ -4,8 +4,8 @@
 #include <array>
 #include <iterator>
 
-#include "metrics/exposition.hpp"
-#include "metrics/process_families.hpp"
+#include "metrics/families/exposition.hpp"
+#include "metrics/families/process_families.hpp"
 
 namespace chorus::metrics {
 namespace {

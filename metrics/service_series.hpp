@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "metrics/build/build.hpp"
-#include "metrics/families.hpp"
+#include "metrics/families/families.hpp"
 #include "metrics/log_counter.hpp"
 #include "metrics/series.hpp"
-#include "metrics/service_state.hpp"
+#include "metrics/state/service_state.hpp"
 
 namespace chorus::metrics {
 

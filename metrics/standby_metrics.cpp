@@ -1,6 +1,6 @@
 #include "metrics/standby_metrics.hpp"
 
-#include "metrics/leadership_families.hpp"
+#include "metrics/families/leadership_families.hpp"
 #include "metrics/service_series.hpp"
 
 namespace chorus::metrics {

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "metrics/build/build.hpp"
-#include "metrics/leadership_scrape.hpp"
 #include "metrics/log_counter.hpp"
-#include "metrics/service_state.hpp"
+#include "metrics/state/leadership_scrape.hpp"
+#include "metrics/state/service_state.hpp"
 
 namespace chorus::metrics {
 

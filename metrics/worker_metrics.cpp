@@ -4,9 +4,9 @@
 #include <iterator>
 #include <mutex>
 
-#include "metrics/gpu_families.hpp"
-#include "metrics/link_families.hpp"
-#include "metrics/run_families.hpp"
+#include "metrics/families/gpu_families.hpp"
+#include "metrics/families/link_families.hpp"
+#include "metrics/families/run_families.hpp"
 #include "metrics/service_series.hpp"
 
 namespace chorus::metrics {

@@ -11,12 +11,12 @@
 
 #include "collectives/core/locality.hpp"
 #include "metrics/build/build.hpp"
-#include "metrics/finished_run.hpp"
-#include "metrics/gpu_state.hpp"
-#include "metrics/link_traffic.hpp"
 #include "metrics/log_counter.hpp"
-#include "metrics/run_ledger.hpp"
-#include "metrics/service_state.hpp"
+#include "metrics/runs/finished_run.hpp"
+#include "metrics/runs/run_ledger.hpp"
+#include "metrics/state/gpu_state.hpp"
+#include "metrics/state/link_traffic.hpp"
+#include "metrics/state/service_state.hpp"
 
 namespace chorus::metrics {
 

@@ -7,7 +7,7 @@
 #include "collectives/algorithms/traffic_for_tests.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/plan/program.hpp"
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/text/text.hpp"
 
 using namespace chorus;
 using algorithms::built, algorithms::traffic;

@@ -4,37 +4,51 @@
 #include <array>
 #include <string>
 
+#include "collectives/core/assert.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/core/nearest_name.hpp"
 
 namespace chorus::algorithms {
 namespace {
 
-constexpr std::array<plan::Algorithm const*, 25> catalogue{&mesh,
-                                                           &centralized,
-                                                           &tree,
-                                                           &double_tree,
-                                                           &multi_tree,
-                                                           &ring_naive,
-                                                           &ring,
-                                                           &halving_doubling,
-                                                           &swing,
-                                                           &recursive_doubling,
-                                                           &bcube,
-                                                           &allpairs,
-                                                           &hierarchical,
-                                                           &torus_2d,
-                                                           &torus_3d,
-                                                           &mesh_2d,
-                                                           &binomial,
-                                                           &chain,
-                                                           &scatter_allgather,
-                                                           &recursive_halving,
-                                                           &bruck,
-                                                           &dissemination,
-                                                           &pairwise,
-                                                           &direct,
-                                                           &grouped_allpairs};
+struct Entry {
+  plan::Algorithm const* algorithm;
+  std::string_view room;
+};
+
+constexpr std::array entries{
+    Entry{&mesh, "direct"},
+    Entry{&centralized, "direct"},
+    Entry{&tree, "trees"},
+    Entry{&double_tree, "trees"},
+    Entry{&multi_tree, "trees"},
+    Entry{&ring_naive, "ring"},
+    Entry{&ring, "ring"},
+    Entry{&halving_doubling, "doubling"},
+    Entry{&swing, "doubling"},
+    Entry{&recursive_doubling, "doubling"},
+    Entry{&bcube, "grouped"},
+    Entry{&allpairs, "direct"},
+    Entry{&hierarchical, "grouped"},
+    Entry{&torus_2d, "grouped"},
+    Entry{&torus_3d, "grouped"},
+    Entry{&mesh_2d, "grouped"},
+    Entry{&binomial, "trees"},
+    Entry{&chain, "trees"},
+    Entry{&scatter_allgather, "trees"},
+    Entry{&recursive_halving, "doubling"},
+    Entry{&bruck, "doubling"},
+    Entry{&dissemination, "doubling"},
+    Entry{&pairwise, "direct"},
+    Entry{&direct, "direct"},
+    Entry{&grouped_allpairs, "grouped"},
+};
+
+constexpr auto catalogue = [] {
+  std::array<plan::Algorithm const*, entries.size()> algorithms{};
+  std::ranges::transform(entries, algorithms.begin(), &Entry::algorithm);
+  return algorithms;
+}();
 
 }  // namespace
 
@@ -54,6 +68,12 @@ Result<plan::Algorithm const*> find(std::string_view name) {
   std::vector<std::string_view> names;
   for (auto const* algorithm : catalogue) names.push_back(algorithm->name);
   return Error(PlanErrc::unknown_algorithm, unknown_name("algorithm", name, names));
+}
+
+std::string_view room_of(plan::Algorithm const& algorithm) {
+  auto const found = std::ranges::find(entries, &algorithm, &Entry::algorithm);
+  CHORUS_ASSERT(found != entries.end(), "an algorithm of the catalogue");
+  return found->room;
 }
 
 }  // namespace chorus::algorithms

@@ -5,37 +5,15 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/algorithms/direct/algorithms.hpp"
+#include "collectives/algorithms/doubling/algorithms.hpp"
+#include "collectives/algorithms/grouped/algorithms.hpp"
+#include "collectives/algorithms/ring/algorithms.hpp"
+#include "collectives/algorithms/trees/algorithms.hpp"
 #include "collectives/core/result.hpp"
 #include "collectives/plan/algorithm.hpp"
 
 namespace chorus::algorithms {
-
-extern plan::Algorithm const mesh;
-extern plan::Algorithm const centralized;
-extern plan::Algorithm const tree;
-extern plan::Algorithm const double_tree;
-extern plan::Algorithm const multi_tree;
-extern plan::Algorithm const ring_naive;
-extern plan::Algorithm const ring;
-extern plan::Algorithm const halving_doubling;
-extern plan::Algorithm const swing;
-extern plan::Algorithm const bcube;
-extern plan::Algorithm const allpairs;
-extern plan::Algorithm const hierarchical;
-extern plan::Algorithm const torus_2d;
-extern plan::Algorithm const torus_3d;
-extern plan::Algorithm const mesh_2d;
-
-extern plan::Algorithm const binomial;
-extern plan::Algorithm const chain;
-extern plan::Algorithm const scatter_allgather;
-extern plan::Algorithm const recursive_doubling;
-extern plan::Algorithm const recursive_halving;
-extern plan::Algorithm const bruck;
-extern plan::Algorithm const dissemination;
-extern plan::Algorithm const pairwise;
-extern plan::Algorithm const direct;
-extern plan::Algorithm const grouped_allpairs;
 
 [[nodiscard]] std::span<plan::Algorithm const* const> all();
 
@@ -44,5 +22,8 @@ extern plan::Algorithm const grouped_allpairs;
 
 // Returns the algorithm of this name. Errors: PlanErrc::unknown_algorithm, with the names of all algorithms.
 [[nodiscard]] Result<plan::Algorithm const*> find(std::string_view name);
+
+// Returns the folder beside this file that has the source of the algorithm, which is one of all().
+[[nodiscard]] std::string_view room_of(plan::Algorithm const& algorithm);
 
 }  // namespace chorus::algorithms

@@ -2,8 +2,8 @@
 
 #include <initializer_list>
 
+#include "collectives/model/choice/select.hpp"
 #include "collectives/model/model_for_tests.hpp"
-#include "collectives/model/select.hpp"
 
 namespace chorus::model {
 namespace {

@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/model/fold.hpp"
 #include "collectives/model/model_for_tests.hpp"
-#include "collectives/model/simulate.hpp"
+#include "collectives/model/time/fold.hpp"
+#include "collectives/model/time/simulate.hpp"
 
 using namespace chorus;
 using namespace chorus::model;

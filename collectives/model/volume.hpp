@@ -7,9 +7,9 @@
 
 #include "collectives/core/wire_format.hpp"
 #include "collectives/plan/algorithm.hpp"
-#include "collectives/plan/coded_segments.hpp"
-#include "collectives/plan/layout.hpp"
 #include "collectives/plan/program.hpp"
+#include "collectives/plan/sizes/coded_segments.hpp"
+#include "collectives/plan/sizes/layout.hpp"
 
 namespace chorus::model {
 

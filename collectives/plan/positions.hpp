@@ -2,8 +2,8 @@
 // positions: neighbours on a ring, parents in trees, coordinates in a grid. Positions follow the network, ranks may
 // have another order; Spec::by_position has the rank at each position.
 //
-// Blocks lie in memory by rank. Chunks are numbered by position (holding.hpp, layout.hpp), so that a range of positions
-// is a range of chunks, though it may be several pieces of memory.
+// Blocks lie in memory by rank. Chunks are numbered by position (holding.hpp, sizes/layout.hpp), so that a range of
+// positions is a range of chunks, though it may be several pieces of memory.
 #pragma once
 
 #include <cstdint>

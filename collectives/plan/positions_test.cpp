@@ -4,7 +4,7 @@
 
 #include "collectives/core/errc.hpp"
 #include "collectives/plan/program.hpp"
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/text/text.hpp"
 #include "collectives/plan/toy_for_tests.hpp"
 
 using namespace chorus;

@@ -71,7 +71,8 @@ struct Program {
 [[nodiscard]] bool in_bounds(Program const& program, Buffer buffer, std::uint32_t chunk,
                              Instruction const& instruction);
 
-// Generates the rounds of one rank and runs the passes (passes.hpp). Allocates only this rank's part. Errors: PlanErrc.
+// Generates the rounds of one rank and runs the passes (passes/passes.hpp). Allocates only this rank's part. Errors:
+// PlanErrc.
 [[nodiscard]] Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank);
 
 }  // namespace chorus::plan

@@ -1,6 +1,6 @@
 // Spec: the input of planning. A value that is compared, hashed and printed, and the key of the plan cache.
 //
-// It has no element count and no dtype: one plan serves every size (see layout.hpp).
+// It has no element count and no dtype: one plan serves every size (see sizes/layout.hpp).
 #pragma once
 
 #include <compare>

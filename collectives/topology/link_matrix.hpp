@@ -13,7 +13,7 @@
 namespace chorus::topology {
 
 // Limit for matrices, which have one entry per ordered pair: 64 MiB. Larger groups are ordered by locality alone
-// (order.hpp).
+// (orders/order.hpp).
 inline constexpr std::uint32_t max_matrix_workers = 2048;
 
 // A value: n workers and the link from each to each other. Every link is within the limits of link.hpp.

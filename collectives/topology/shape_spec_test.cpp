@@ -6,7 +6,7 @@
 #include <string>
 
 #include "collectives/core/errc.hpp"
-#include "collectives/topology/order.hpp"
+#include "collectives/topology/orders/order.hpp"
 
 using namespace chorus;
 using namespace chorus::topology;

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/topology/order.hpp"
+#include "collectives/topology/orders/order.hpp"
 #include "collectives/topology/roles.hpp"
 
 using namespace chorus;

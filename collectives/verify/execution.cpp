@@ -3,7 +3,7 @@
 
 #include "collectives/plan/matching.hpp"
 #include "collectives/plan/positions.hpp"
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/text/text.hpp"
 #include "collectives/verify/contributions.hpp"
 #include "collectives/verify/fingerprints.hpp"
 #include "collectives/verify/parts.hpp"

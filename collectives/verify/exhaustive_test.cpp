@@ -7,7 +7,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
 #include "collectives/plan/positions.hpp"
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/text/text.hpp"
 #include "collectives/verify/problem_for_tests.hpp"
 #include "collectives/verify/verify.hpp"
 

@@ -9,8 +9,8 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
-#include "collectives/plan/passes.hpp"
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/passes/passes.hpp"
+#include "collectives/plan/text/text.hpp"
 #include "collectives/verify/verify.hpp"
 
 using namespace chorus;

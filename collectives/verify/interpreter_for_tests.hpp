@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "collectives/plan/program.hpp"
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
 
 namespace chorus::verify {
 

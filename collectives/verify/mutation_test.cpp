@@ -5,7 +5,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/text/text.hpp"
 #include "collectives/verify/halving_doubling_for_tests.hpp"
 #include "collectives/verify/verify.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
 #include "collectives/verify/interpreter_for_tests.hpp"
 
 namespace chorus::verify {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/text/text.hpp"
 #include "collectives/verify/parts.hpp"
 
 namespace chorus::verify {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/text/text.hpp"
 #include "collectives/verify/parts.hpp"
 
 namespace chorus::verify {

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/text/text.hpp"
 #include "collectives/verify/halving_doubling_for_tests.hpp"
 #include "collectives/verify/problem_for_tests.hpp"
 

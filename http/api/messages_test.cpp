@@ -1,15 +1,15 @@
 // Every message keeps every field when it is read and written. In the texts below no field has its default.
 #include <doctest/doctest.h>
 
-#include "http/api/client_memory.hpp"
-#include "http/api/collectives.hpp"
-#include "http/api/constants.hpp"
-#include "http/api/groups.hpp"
-#include "http/api/links.hpp"
-#include "http/api/membership.hpp"
-#include "http/api/runs.hpp"
-#include "http/api/simulations.hpp"
-#include "http/api/tensors.hpp"
+#include "http/api/cluster/constants.hpp"
+#include "http/api/cluster/links.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
+#include "http/api/collectives/runs.hpp"
+#include "http/api/collectives/simulations.hpp"
+#include "http/api/tensors/client_memory.hpp"
+#include "http/api/tensors/tensors.hpp"
 #include "http/json/json.hpp"
 
 using namespace chorus;

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "http/api/tokens.hpp"
+#include "http/api/cluster/tokens.hpp"
 #include "http/json/json.hpp"
 
 namespace chorus::http {

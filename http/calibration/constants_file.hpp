@@ -4,8 +4,8 @@
 #include <string>
 
 #include "collectives/core/result.hpp"
-#include "collectives/model/select.hpp"
-#include "http/api/constants.hpp"
+#include "collectives/model/choice/select.hpp"
+#include "http/api/cluster/constants.hpp"
 
 namespace chorus::calibration {
 

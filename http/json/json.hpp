@@ -1,6 +1,6 @@
 // Strict JSON for request bodies: no duplicate keys, limited depth and size, unknown fields refused with a pointer.
 //
-// decode and encode exist for the messages in http/api; the templates are instantiated in http/api/*.cpp, so including
+// decode and encode exist for the messages in http/api; the templates are instantiated in its files, so including
 // this header costs nothing.
 #pragma once
 

@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "http/api/collectives.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/collectives/collectives.hpp"
 #include "http/json/json_text.hpp"
 
 using namespace chorus;

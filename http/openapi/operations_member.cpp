@@ -1,6 +1,6 @@
-#include "http/api/parameters.hpp"
-#include "http/api/probes.hpp"
-#include "http/api/runs.hpp"
+#include "http/api/cluster/probes.hpp"
+#include "http/api/collectives/runs.hpp"
+#include "http/api/parameters/parameters.hpp"
 #include "http/openapi/operation.hpp"
 
 namespace chorus::http::openapi {

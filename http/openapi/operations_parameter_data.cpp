@@ -1,4 +1,4 @@
-#include "http/api/parameters.hpp"
+#include "http/api/parameters/parameters.hpp"
 #include "http/openapi/operation.hpp"
 
 namespace chorus::http::openapi {

@@ -1,9 +1,9 @@
-#include "http/api/client_memory.hpp"
-#include "http/api/flight.hpp"
-#include "http/api/groups.hpp"
-#include "http/api/links.hpp"
-#include "http/api/runs.hpp"
-#include "http/api/tensors.hpp"
+#include "http/api/cluster/links.hpp"
+#include "http/api/collectives/flight.hpp"
+#include "http/api/collectives/groups.hpp"
+#include "http/api/collectives/runs.hpp"
+#include "http/api/tensors/client_memory.hpp"
+#include "http/api/tensors/tensors.hpp"
 #include "http/openapi/operation.hpp"
 
 namespace chorus::http::openapi {

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
-#include "http/api/status.hpp"
+#include "http/api/cluster/status.hpp"
 
 namespace chorus::coordinator {
 

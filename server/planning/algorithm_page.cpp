@@ -159,7 +159,8 @@ std::string portrait(plan::Algorithm const& algorithm) {
   if (algorithm.uses_arity) text += " Takes an arity.";
   if (algorithm.shapes != nullptr) text += " Takes a shape.";
   if (algorithm.rooted) text += " Has a root, wherever it reduces.";
-  return text + "\n[Source](../../collectives/algorithms/" + label + ".cpp).\n\n![" + label + "](algorithms/" + label +
+  auto const source = std::string(algorithms::room_of(algorithm)) + "/" + label + ".cpp";
+  return text + "\n[Source](../../collectives/algorithms/" + source + ").\n\n![" + label + "](algorithms/" + label +
          ".svg)\n";
 }
 

@@ -8,7 +8,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
-#include "collectives/model/readable.hpp"
+#include "collectives/model/choice/readable.hpp"
 #include "server/planning/simulations.hpp"
 #include "server/planning/svg.hpp"
 

@@ -8,10 +8,10 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
-#include "collectives/plan/codes.hpp"
 #include "collectives/plan/positions.hpp"
 #include "collectives/plan/program.hpp"
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/sizes/codes.hpp"
+#include "collectives/plan/text/text.hpp"
 #include "collectives/verify/verify.hpp"
 
 namespace chorus::planning {

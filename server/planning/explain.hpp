@@ -6,10 +6,10 @@
 
 #include "collectives/core/compression.hpp"
 #include "collectives/core/result.hpp"
-#include "collectives/model/compressions.hpp"
-#include "collectives/model/select.hpp"
-#include "collectives/plan/sizes.hpp"
-#include "http/api/collectives.hpp"
+#include "collectives/model/choice/compressions.hpp"
+#include "collectives/model/choice/select.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
+#include "http/api/collectives/collectives.hpp"
 #include "server/planning/place.hpp"
 
 namespace chorus::planning {

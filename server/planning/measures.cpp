@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "collectives/model/fold.hpp"
+#include "collectives/model/time/fold.hpp"
 
 namespace chorus::planning {
 namespace {

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <string>
 
-#include "collectives/topology/order.hpp"
-#include "collectives/topology/ring_order.hpp"
-#include "collectives/topology/stretch.hpp"
+#include "collectives/topology/orders/order.hpp"
+#include "collectives/topology/orders/ring_order.hpp"
+#include "collectives/topology/orders/stretch.hpp"
 
 namespace chorus::planning {
 namespace {

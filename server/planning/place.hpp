@@ -8,7 +8,7 @@
 #include "collectives/model/network.hpp"
 #include "collectives/topology/link_matrix.hpp"
 #include "collectives/topology/shape_spec.hpp"
-#include "http/api/collectives.hpp"
+#include "http/api/collectives/collectives.hpp"
 #include "http/json/problem.hpp"
 
 namespace chorus::planning {

@@ -7,10 +7,10 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/core/nearest_name.hpp"
+#include "collectives/model/choice/compressions.hpp"
+#include "collectives/model/choice/select.hpp"
 #include "collectives/model/codec.hpp"
-#include "collectives/model/compressions.hpp"
-#include "collectives/model/select.hpp"
-#include "collectives/model/simulate.hpp"
+#include "collectives/model/time/simulate.hpp"
 #include "server/planning/explain.hpp"
 #include "server/planning/place.hpp"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "collectives/model/constants.hpp"
-#include "http/api/simulations.hpp"
+#include "http/api/collectives/simulations.hpp"
 #include "http/json/problem.hpp"
 
 namespace chorus::planning {

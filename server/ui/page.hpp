@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "http/api/groups.hpp"
-#include "http/api/membership.hpp"
-#include "http/api/status.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/cluster/status.hpp"
+#include "http/api/collectives/groups.hpp"
 
 namespace chorus::ui {
 

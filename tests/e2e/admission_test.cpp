@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/mentions.hpp"
 
 using namespace chorus::testing;

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 
 using namespace chorus::testing;
 namespace json = boost::json;

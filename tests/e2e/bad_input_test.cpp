@@ -1,7 +1,7 @@
 // Invalid requests to live services: each gets its 4xx problem or a closed connection, and the service goes on.
 #include <doctest/doctest.h>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/raw_http.hpp"
 
 using namespace chorus::testing;

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <optional>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/held_port.hpp"
 
 using namespace chorus::testing;

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <thread>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 
 using namespace chorus::testing;
 namespace json = boost::json;

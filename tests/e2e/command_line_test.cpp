@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/scratch_directory.hpp"
 #include "tests/support/terminal.hpp"
 

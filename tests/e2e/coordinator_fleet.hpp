@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/etcd.hpp"
-#include "tests/support/fault_proxy.hpp"
+#include "tests/support/faults/fault_proxy.hpp"
+#include "tests/support/fleets/cluster.hpp"
+#include "tests/support/fleets/etcd.hpp"
 
 namespace chorus::testing {
 

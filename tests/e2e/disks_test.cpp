@@ -9,11 +9,11 @@
 
 #include <filesystem>
 
-#include "tests/support/hanging_disk.hpp"
+#include "tests/support/faults/hanging_disk.hpp"
+#include "tests/support/faults/small_disk.hpp"
+#include "tests/support/fleets/parameters.hpp"
 #include "tests/support/mentions.hpp"
-#include "tests/support/parameters.hpp"
 #include "tests/support/scratch_directory.hpp"
-#include "tests/support/small_disk.hpp"
 
 using namespace chorus::testing;
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 using namespace chorus::testing;

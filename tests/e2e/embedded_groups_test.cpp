@@ -8,7 +8,7 @@
 #include <functional>
 #include <future>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/mentions.hpp"
 #include "tests/support/process_size.hpp"
 #include "worker/api/worker.hpp"

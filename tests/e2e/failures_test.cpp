@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/mentions.hpp"
 
 using namespace chorus::testing;

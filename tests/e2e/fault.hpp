@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/e2e/fault_fleet.hpp"
-#include "tests/support/fault_proxy.hpp"
+#include "tests/support/faults/fault_proxy.hpp"
 
 namespace chorus::testing {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/fault_proxy.hpp"
-#include "tests/support/hanging_disk.hpp"
-#include "tests/support/small_disk.hpp"
+#include "tests/support/faults/fault_proxy.hpp"
+#include "tests/support/faults/hanging_disk.hpp"
+#include "tests/support/faults/small_disk.hpp"
+#include "tests/support/fleets/cluster.hpp"
 
 namespace chorus::testing {
 

@@ -1,8 +1,8 @@
 // Worker processes that share one GPU, or a double of one: each reads the other's tensor in place.
 #include <doctest/doctest.h>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/gpu_programs.hpp"
+#include "tests/support/fleets/cluster.hpp"
+#include "tests/support/fleets/gpu_programs.hpp"
 
 using namespace chorus::testing;
 

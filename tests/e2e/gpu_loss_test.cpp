@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "tests/support/gpu_programs.hpp"
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/gpu_programs.hpp"
+#include "tests/support/fleets/parameters.hpp"
 
 using namespace chorus::testing;
 

@@ -8,8 +8,8 @@
 #include <random>
 #include <utility>
 
-#include "tests/support/gpu_programs.hpp"
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/gpu_programs.hpp"
+#include "tests/support/fleets/parameters.hpp"
 
 using namespace chorus::testing;
 namespace json = boost::json;

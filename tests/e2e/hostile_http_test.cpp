@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/process_size.hpp"
 #include "tests/support/raw_http.hpp"
 

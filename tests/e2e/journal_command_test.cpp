@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "tests/support/etcd.hpp"
+#include "tests/support/fleets/etcd.hpp"
+#include "tests/support/fleets/parameters.hpp"
+#include "tests/support/fleets/secure_fleet.hpp"
 #include "tests/support/mentions.hpp"
-#include "tests/support/parameters.hpp"
 #include "tests/support/scratch_directory.hpp"
-#include "tests/support/secure_fleet.hpp"
 
 using namespace chorus::testing;
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/support/coordinator_lives.hpp"
+#include "tests/support/fleets/coordinator_lives.hpp"
 
 using namespace chorus::testing;
 namespace json = boost::json;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/liveness.hpp"
+#include "tests/support/fleets/cluster.hpp"
+#include "tests/support/fleets/liveness.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 using namespace chorus::testing;

@@ -7,8 +7,8 @@
 #include <future>
 #include <thread>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/liveness.hpp"
+#include "tests/support/fleets/cluster.hpp"
+#include "tests/support/fleets/liveness.hpp"
 #include "tests/support/raw_http.hpp"
 
 using namespace chorus::testing;

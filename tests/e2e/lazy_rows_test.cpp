@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 using namespace chorus::testing;

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <thread>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/process_size.hpp"
 #include "tests/support/raw_http.hpp"
 

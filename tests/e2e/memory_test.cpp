@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/surroundings.hpp"
+#include "tests/support/faults/surroundings.hpp"
+#include "tests/support/fleets/cluster.hpp"
 
 using namespace chorus::testing;
 using namespace std::chrono_literals;

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <optional>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/mentions.hpp"
 #include "worker/api/worker.hpp"
 #include "worker/engine/failure/errc.hpp"

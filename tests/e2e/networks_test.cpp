@@ -1,8 +1,8 @@
 // Services that listen on "::", with IPv6 alone and with both protocols.
 #include <doctest/doctest.h>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/surroundings.hpp"
+#include "tests/support/faults/surroundings.hpp"
+#include "tests/support/fleets/cluster.hpp"
 
 using namespace chorus::testing;
 

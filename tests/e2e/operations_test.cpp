@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 
 using namespace chorus::testing;
 namespace json = boost::json;

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <future>
 
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 
 using namespace chorus::testing;
 

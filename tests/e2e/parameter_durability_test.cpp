@@ -8,8 +8,8 @@
 #include <fstream>
 #include <future>
 
+#include "tests/support/fleets/parameters.hpp"
 #include "tests/support/held_port.hpp"
-#include "tests/support/parameters.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 using namespace chorus::testing;

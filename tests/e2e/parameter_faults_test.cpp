@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "tests/e2e/fault.hpp"
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 
 using namespace chorus::testing;
 using namespace std::chrono_literals;

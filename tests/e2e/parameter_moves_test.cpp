@@ -6,7 +6,7 @@
 #include <future>
 #include <map>
 
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 
 using namespace chorus::testing;
 

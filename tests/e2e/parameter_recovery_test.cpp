@@ -5,8 +5,8 @@
 #include <atomic>
 #include <future>
 
-#include "tests/support/coordinator_lives.hpp"
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/coordinator_lives.hpp"
+#include "tests/support/fleets/parameters.hpp"
 
 using namespace chorus::testing;
 

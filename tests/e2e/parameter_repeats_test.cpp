@@ -2,7 +2,7 @@
 // count once.
 #include <doctest/doctest.h>
 
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 #include "tests/support/raw_http.hpp"
 
 using namespace chorus::testing;

@@ -1,7 +1,7 @@
 // Invalid requests about parameters.
 #include <doctest/doctest.h>
 
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 
 using namespace chorus::testing;
 

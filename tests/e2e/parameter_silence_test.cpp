@@ -11,9 +11,9 @@
 #include <set>
 #include <thread>
 
-#include "tests/support/fault_proxy.hpp"
+#include "tests/support/faults/fault_proxy.hpp"
+#include "tests/support/fleets/parameters.hpp"
 #include "tests/support/held_port.hpp"
-#include "tests/support/parameters.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 using namespace chorus::testing;

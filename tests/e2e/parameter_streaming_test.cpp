@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <future>
 
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 #include "tests/support/process_size.hpp"
 #include "tests/support/raw_http.hpp"
 

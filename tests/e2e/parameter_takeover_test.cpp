@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 
 using namespace chorus::testing;
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 #include "worker/api/parameters.hpp"
 
 using namespace chorus::testing;

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 
 using namespace chorus::testing;
 

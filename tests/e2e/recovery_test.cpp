@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 
 using namespace chorus::testing;
 using namespace std::chrono_literals;

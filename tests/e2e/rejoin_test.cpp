@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "http/server/server.hpp"
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/held_port.hpp"
 #include "worker/service/cluster/agent.hpp"
 

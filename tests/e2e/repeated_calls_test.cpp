@@ -5,8 +5,8 @@
 #include <array>
 #include <thread>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/fault_proxy.hpp"
+#include "tests/support/faults/fault_proxy.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/mentions.hpp"
 #include "tests/support/raw_http.hpp"
 

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "http/wire/message_checksum.hpp"
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/parameters.hpp"
 #include "tests/support/raw_http.hpp"
 
 using namespace chorus::testing;

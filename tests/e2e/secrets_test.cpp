@@ -2,7 +2,7 @@
 // fleet that was used and misused.
 #include <doctest/doctest.h>
 
-#include "tests/support/secure_fleet.hpp"
+#include "tests/support/fleets/secure_fleet.hpp"
 
 using namespace chorus::testing;
 namespace json = boost::json;

@@ -1,7 +1,7 @@
 // Only authorised callers are served: every route of both services, called with every kind of credentials, over TLS.
 #include <doctest/doctest.h>
 
-#include "tests/support/secure_fleet.hpp"
+#include "tests/support/fleets/secure_fleet.hpp"
 
 using namespace chorus::testing;
 namespace json = boost::json;

@@ -3,9 +3,9 @@
 
 #include <thread>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/etcd.hpp"
-#include "tests/support/network_hosts.hpp"
+#include "tests/support/faults/network_hosts.hpp"
+#include "tests/support/fleets/cluster.hpp"
+#include "tests/support/fleets/etcd.hpp"
 
 using namespace chorus::testing;
 using namespace std::chrono_literals;

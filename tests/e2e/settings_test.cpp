@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/held_port.hpp"
 #include "tests/support/scratch_directory.hpp"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <future>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/mentions.hpp"
 #include "tests/support/scratch_directory.hpp"
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <functional>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 
 using namespace chorus::testing;
 using namespace std::chrono_literals;

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/process_size.hpp"
 
 using namespace chorus::testing;

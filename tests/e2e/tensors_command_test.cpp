@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/fault_proxy.hpp"
+#include "tests/support/faults/fault_proxy.hpp"
+#include "tests/support/fleets/cluster.hpp"
+#include "tests/support/fleets/secure_fleet.hpp"
 #include "tests/support/scratch_directory.hpp"
-#include "tests/support/secure_fleet.hpp"
 #include "tests/support/terminal.hpp"
 
 using namespace chorus::testing;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/fleets/cluster.hpp"
 #include "tests/support/terminal.hpp"
 
 using namespace chorus::testing;

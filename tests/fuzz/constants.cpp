@@ -1,5 +1,5 @@
 // The file of the model's constants: what is accepted are costs, finite and not negative, whatever the numbers were.
-#include "http/api/constants.hpp"
+#include "http/api/cluster/constants.hpp"
 
 #include <cmath>
 

@@ -4,18 +4,18 @@
 
 #include <array>
 
-#include "http/api/client_memory.hpp"
-#include "http/api/collectives.hpp"
-#include "http/api/constants.hpp"
-#include "http/api/events.hpp"
-#include "http/api/groups.hpp"
-#include "http/api/links.hpp"
-#include "http/api/membership.hpp"
-#include "http/api/optimizers.hpp"
-#include "http/api/probes.hpp"
-#include "http/api/runs.hpp"
-#include "http/api/simulations.hpp"
-#include "http/api/tensors.hpp"
+#include "http/api/cluster/constants.hpp"
+#include "http/api/cluster/events.hpp"
+#include "http/api/cluster/links.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/cluster/probes.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
+#include "http/api/collectives/runs.hpp"
+#include "http/api/collectives/simulations.hpp"
+#include "http/api/parameters/optimizers.hpp"
+#include "http/api/tensors/client_memory.hpp"
+#include "http/api/tensors/tensors.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace chorus;

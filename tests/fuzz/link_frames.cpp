@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/input.hpp"
 #include "worker/links/frame_stream.hpp"
-#include "worker/links/inquiry.hpp"
+#include "worker/links/frames/inquiry.hpp"
 
 using namespace chorus;
 using namespace chorus::links;

@@ -1,5 +1,5 @@
 // The text form of a plan: what is read is well formed and is written and read back as it was.
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/text/text.hpp"
 
 #include "tests/fuzz/input.hpp"
 

@@ -1,6 +1,6 @@
 // A ring of frames in memory that the other side wrote, with anything in it: the receiver gives out nothing outside of
 // the ring and comes to an end, the sender believes no mark that cannot be.
-#include "worker/links/shm_ring.hpp"
+#include "worker/links/shm/shm_ring.hpp"
 
 #include <vector>
 

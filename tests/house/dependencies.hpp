@@ -17,7 +17,7 @@ struct Target {
   std::string directory;
   std::vector<std::string> dependencies;
   std::vector<std::string> sources;  // relative to directory, or absolute (then of another room and not checked)
-  std::vector<std::string> rooms;    // folders of the directory, each of which may include those before it
+  std::vector<std::string> rooms;    // folders of the directory, each of which may include those before it; `.`: itself
 };
 
 // Reads the lines that chorus_module, chorus_test_support, chorus_tests and chorus_binary record.

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/house/dependencies.hpp"
+#include "tests/house/folders.hpp"
 #include "tests/house/rooms.hpp"
 #include "tests/house/style.hpp"
 
@@ -82,6 +83,18 @@ TEST_CASE("an include of a room above is found") {
   CHECK(in_rooms("engine/high/b.cpp", "engine/c.hpp").size() == 1);
 }
 
+TEST_CASE("an order that names the folder itself says which rooms are above its own files") {
+  auto const targets = parse_targets("module plan plan [] [a.cpp] [low,.,high]\n");
+  auto const found = [&](std::string file, std::string what) {
+    return check_rooms(targets, {{std::move(file), "#include \"" + what + "\"\n"}}, "list.txt", "").size();
+  };
+  CHECK(found("plan/a.cpp", "plan/low/b.hpp") == 0);
+  CHECK(found("plan/high/c.cpp", "plan/a.hpp") == 0);
+  CHECK(found("plan/testing/d.cpp", "plan/high/c.hpp") == 0);
+  CHECK(found("plan/a.cpp", "plan/high/c.hpp") == 1);
+  CHECK(found("plan/low/b.cpp", "plan/a.hpp") == 1);
+}
+
 TEST_CASE("a folder that is no room of its module is found") {
   CHECK(in_rooms("engine/new/a.cpp", "engine/low/a.hpp").size() == 1);
 }
@@ -89,6 +102,36 @@ TEST_CASE("a folder that is no room of its module is found") {
 TEST_CASE("an upward include that is listed is let be, and a line of the list that is not needed any more is found") {
   CHECK(in_rooms("engine/low/a.cpp", "engine/c.hpp", "# why\nengine/low/a.cpp engine/c.hpp\n").empty());
   CHECK(in_rooms("engine/low/a.cpp", "engine/low/a.hpp", "engine/low/a.cpp engine/c.hpp\n").size() == 1);
+}
+
+namespace {
+
+// A folder with so many sources, their two tests, and the READMEs.
+std::size_t found_in_folder(std::string const& folder, std::size_t sources, std::vector<Source> const& readmes) {
+  std::vector<Source> files = {{folder + "/a_test.cpp", ""}, {folder + "/b_for_tests.hpp", ""}};
+  for (std::size_t i = 0; i < sources; ++i) files.push_back({folder + "/f" + std::to_string(i) + ".cpp", ""});
+  return check_folders(files, readmes).size();
+}
+
+}  // namespace
+
+TEST_CASE("a folder with several sources has a short README") {
+  CHECK(found_in_folder("http/wire", 1, {}) == 0);
+  CHECK(found_in_folder("http/wire", 2, {}) == 1);
+  CHECK(found_in_folder("http/wire", 2, {{"http/README.md", "# http\n"}}) == 1);
+  CHECK(found_in_folder("http/wire", 2, {{"http/wire/README.md", std::string(15, '\n')}}) == 0);
+  CHECK(found_in_folder("http/wire", 2, {{"http/wire/README.md", std::string(16, '\n')}}) == 1);
+}
+
+TEST_CASE("a folder for tests needs no README if the one above mentions it") {
+  CHECK(found_in_folder("http/testing", 2, {{"http/README.md", "# http\n"}}) == 1);
+  CHECK(found_in_folder("http/testing", 2, {{"http/README.md", "`testing/` has a live server.\n"}}) == 0);
+}
+
+TEST_CASE("a folder with too many sources is found") {
+  Source const readme{"http/wire/README.md", "# http/wire\n"};
+  CHECK(found_in_folder("http/wire", 24, {readme}) == 0);
+  CHECK(found_in_folder("http/wire", 25, {readme}) == 1);
 }
 
 TEST_CASE("what the house bans is found where it is banned") {

@@ -35,9 +35,10 @@ std::optional<std::size_t> floor_of(Target const& module, std::string_view file)
   auto const slash = file.find('/');
   auto const room = file.substr(0, slash);
   auto const top = module.rooms.size();
-  if (slash == std::string_view::npos || room == "testing") return top;
-  auto const found = std::find(module.rooms.begin(), module.rooms.end(), room);
-  if (found == module.rooms.end()) return std::nullopt;
+  if (room == "testing") return top;
+  bool const is_beside_rooms = slash == std::string_view::npos;
+  auto const found = std::find(module.rooms.begin(), module.rooms.end(), is_beside_rooms ? "." : room);
+  if (found == module.rooms.end()) return is_beside_rooms ? std::optional(top) : std::nullopt;
   return static_cast<std::size_t>(found - module.rooms.begin());
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "metrics/catalogue.hpp"
+#include "metrics/catalogue/catalogue.hpp"
 
 namespace json = boost::json;
 using namespace chorus;

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "metrics/catalogue.hpp"
+#include "metrics/catalogue/catalogue.hpp"
 
 namespace chorus::testing {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/etcd.hpp"
+#include "tests/support/fleets/cluster.hpp"
+#include "tests/support/fleets/etcd.hpp"
 
 namespace chorus::testing {
 

@@ -2,8 +2,8 @@
 // checkpoint.
 #pragma once
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/parameters.hpp"
+#include "tests/support/fleets/cluster.hpp"
+#include "tests/support/fleets/parameters.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 namespace chorus::testing {

@@ -7,7 +7,7 @@
 
 #include "worker/api/parameters.hpp"
 #include "worker/parameters/compression/compression.hpp"
-#include "worker/parameters/serving/access.hpp"
+#include "worker/parameters/serving/access/access.hpp"
 
 namespace chorus {
 

@@ -13,8 +13,8 @@
 #include "base/runtime/environment.hpp"
 #include "http/auth/credentials.hpp"
 #include "worker/api/gradient_compressor.hpp"
-#include "worker/parameters/serving/access.hpp"
-#include "worker/parameters/serving/push_fields.hpp"
+#include "worker/parameters/serving/access/access.hpp"
+#include "worker/parameters/serving/access/push_fields.hpp"
 #include "worker/parameters/shard/step.hpp"
 
 namespace chorus {

@@ -7,7 +7,7 @@
 #include "tests/support/mentions.hpp"
 #include "worker/api/testing/embedded_group.hpp"
 #include "worker/api/testing/must.hpp"
-#include "worker/memory/errc.hpp"
+#include "worker/memory/pages/errc.hpp"
 
 using namespace chorus;
 using namespace chorus::embedded::testing;

@@ -2,8 +2,8 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
+#include "worker/engine/testing/cases/suite.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
-#include "worker/engine/testing/suite.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;

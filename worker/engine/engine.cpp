@@ -5,7 +5,7 @@
 
 #include "collectives/core/assert.hpp"
 #include "worker/engine/run/spec_check.hpp"
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 #include "worker/memory/arena.hpp"
 
 namespace chorus::engine {

@@ -9,7 +9,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
-#include "worker/engine/testing/puppet.hpp"
+#include "worker/engine/testing/puppets/puppet.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;

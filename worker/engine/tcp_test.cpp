@@ -5,7 +5,7 @@
 #include "tests/support/mentions.hpp"
 #include "worker/engine/failure/errc.hpp"
 #include "worker/engine/groups/group.hpp"
-#include "worker/engine/testing/suite.hpp"
+#include "worker/engine/testing/cases/suite.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
 
 using namespace chorus;

@@ -6,7 +6,7 @@
 
 #include "base/crc32c.hpp"
 #include "collectives/core/assert.hpp"
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::links {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <deque>
 
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 using namespace chorus;
 using namespace chorus::links;

@@ -5,9 +5,9 @@
 #include <boost/asio/ip/address.hpp>
 
 #include "base/ascii.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/client/client.hpp"
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::links {
 namespace {

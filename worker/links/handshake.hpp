@@ -9,7 +9,7 @@
 
 #include "collectives/core/result.hpp"
 #include "http/message/message.hpp"
-#include "worker/memory/shared_region.hpp"
+#include "worker/memory/regions/shared_region.hpp"
 
 namespace chorus::links {
 
@@ -46,7 +46,8 @@ struct Introduction {
   std::uint64_t incarnation = 0;
   std::optional<SharedMemory> shared_memory{};
   ChecksumOffer checksums = ChecksumOffer::none;
-  // Number of the host (host_number.hpp) on which this worker lends GPU memory (lending.hpp); empty: it lends none.
+  // Number of the host (host_number.hpp) on which this worker lends GPU memory (frames/lending.hpp); empty: it lends
+  // none.
   std::optional<std::uint64_t> lending_host{};
   // The connection may carry messages both ways (two_way.hpp).
   bool both_ways = false;

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 
 namespace chorus::links {
 

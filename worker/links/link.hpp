@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "collectives/core/result.hpp"
-#include "worker/links/frame.hpp"
+#include "worker/links/frames/frame.hpp"
 
 namespace chorus::links {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::links {
 

@@ -5,7 +5,7 @@
 #include <boost/container/static_vector.hpp>
 #include <utility>
 
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::links {
 namespace {

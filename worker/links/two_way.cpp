@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::links {
 namespace {

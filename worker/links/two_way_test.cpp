@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 #include "worker/links/loopback.hpp"
 
 using namespace chorus;

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "collectives/core/assert.hpp"
-#include "worker/memory/errc.hpp"
-#include "worker/memory/page.hpp"
-#include "worker/memory/private_copy.hpp"
-#include "worker/memory/touch.hpp"
+#include "worker/memory/pages/errc.hpp"
+#include "worker/memory/pages/page.hpp"
+#include "worker/memory/pages/private_copy.hpp"
+#include "worker/memory/pages/touch.hpp"
 
 namespace chorus::memory {
 namespace {

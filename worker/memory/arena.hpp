@@ -15,7 +15,7 @@
 
 #include "worker/memory/aliases.hpp"
 #include "worker/memory/free_ranges.hpp"
-#include "worker/memory/shared_region.hpp"
+#include "worker/memory/regions/shared_region.hpp"
 #include "worker/memory/unit_book.hpp"
 
 namespace chorus::memory {

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <vector>
 
-#include "worker/memory/errc.hpp"
+#include "worker/memory/pages/errc.hpp"
 #include "worker/memory/testing/regions.hpp"
 
 using namespace chorus;

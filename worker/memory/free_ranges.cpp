@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "worker/memory/page.hpp"
+#include "worker/memory/pages/page.hpp"
 
 namespace chorus::memory {
 

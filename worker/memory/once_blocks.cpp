@@ -3,8 +3,8 @@
 #include <chrono>
 
 #include "worker/memory/arena.hpp"
-#include "worker/memory/errc.hpp"
-#include "worker/memory/page.hpp"
+#include "worker/memory/pages/errc.hpp"
+#include "worker/memory/pages/page.hpp"
 
 namespace chorus::memory {
 namespace {

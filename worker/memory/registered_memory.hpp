@@ -7,7 +7,7 @@
 #include <span>
 
 #include "worker/memory/arena.hpp"
-#include "worker/memory/bus_guard.hpp"
+#include "worker/memory/pages/bus_guard.hpp"
 
 namespace chorus::memory {
 

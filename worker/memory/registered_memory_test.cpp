@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "tests/support/mentions.hpp"
-#include "worker/memory/errc.hpp"
+#include "worker/memory/pages/errc.hpp"
 #include "worker/memory/testing/regions.hpp"
 
 using namespace chorus;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "worker/memory/shared_region.hpp"
+#include "worker/memory/regions/shared_region.hpp"
 
 namespace chorus::memory {
 

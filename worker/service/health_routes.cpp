@@ -2,11 +2,11 @@
 
 #include <boost/json.hpp>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/openapi/document.hpp"
 #include "http/routing/problem_pages.hpp"
 #include "http/routing/route_list.hpp"
-#include "metrics/exposition.hpp"
+#include "metrics/families/exposition.hpp"
 
 namespace chorus::service {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "collectives/core/result.hpp"
 #include "worker/memory/arena.hpp"
-#include "worker/memory/region.hpp"
+#include "worker/memory/regions/region.hpp"
 
 namespace chorus::devices {
 class GpuMemory;

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "worker/memory/touch.hpp"
+#include "worker/memory/pages/touch.hpp"
 #include "worker/tensors/errc.hpp"
 #include "worker/tensors/pool_state.hpp"
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "worker/memory/errc.hpp"
-#include "worker/memory/shared_room.hpp"
+#include "worker/memory/pages/errc.hpp"
+#include "worker/memory/regions/shared_room.hpp"
 #include "worker/tensors/memory.hpp"
 #include "worker/tensors/private_memory.hpp"
 

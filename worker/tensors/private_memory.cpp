@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "worker/memory/touch.hpp"
+#include "worker/memory/pages/touch.hpp"
 
 namespace chorus::tensors {
 namespace {

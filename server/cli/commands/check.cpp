@@ -4,8 +4,8 @@
 #include <ostream>
 #include <random>
 
-#include "http/api/collectives.hpp"
-#include "http/api/groups.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "http/json/json.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"

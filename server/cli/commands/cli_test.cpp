@@ -6,11 +6,11 @@
 #include <regex>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/plan/text.hpp"
+#include "collectives/plan/text/text.hpp"
 #include "collectives/topology/dgx1.hpp"
-#include "http/api/collectives.hpp"
-#include "http/api/groups.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "http/json/json.hpp"
 #include "server/cli/testing/test_support.hpp"
 

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <thread>
 
-#include "http/api/events.hpp"
+#include "http/api/cluster/events.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"
 #include "server/cli/connection/client.hpp"

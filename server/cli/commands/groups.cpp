@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "collectives/plan/spec.hpp"
-#include "http/api/groups.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"
 #include "server/cli/connection/client.hpp"

@@ -11,7 +11,7 @@
 #include "collectives/core/compression.hpp"
 #include "collectives/core/nearest_name.hpp"
 #include "collectives/core/result.hpp"
-#include "http/api/runs.hpp"
+#include "http/api/collectives/runs.hpp"
 #include "http/calibration/constants_file.hpp"
 #include "server/cli/files/links_file.hpp"
 #include "server/cli/text/units.hpp"

@@ -8,13 +8,13 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/op.hpp"
 #include "collectives/core/wire_format.hpp"
-#include "collectives/plan/text.hpp"
-#include "http/api/groups.hpp"
+#include "collectives/plan/text/text.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "server/cli/commands/commands.hpp"
-#include "server/cli/commands/local_plan.hpp"
 #include "server/cli/commands/options.hpp"
 #include "server/cli/connection/client.hpp"
 #include "server/cli/output/table.hpp"
+#include "server/cli/plans/local_plan.hpp"
 #include "server/cli/text/format.hpp"
 
 namespace chorus::cli {

@@ -8,7 +8,7 @@
 #include "collectives/core/reduce_op.hpp"
 #include "collectives/core/wire_format.hpp"
 #include "collectives/plan/spec.hpp"
-#include "http/api/collectives.hpp"
+#include "http/api/collectives/collectives.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"
 #include "server/cli/connection/client.hpp"

@@ -5,8 +5,8 @@
 #include <boost/json/serialize.hpp>
 #include <ostream>
 
-#include "http/api/collectives.hpp"
-#include "http/api/status.hpp"
+#include "http/api/cluster/status.hpp"
+#include "http/api/collectives/collectives.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/connection/client.hpp"
 #include "server/cli/connection/coordinators.hpp"

@@ -3,8 +3,8 @@
 
 #include <boost/json.hpp>
 
-#include "http/api/collectives.hpp"
-#include "http/api/status.hpp"
+#include "http/api/cluster/status.hpp"
+#include "http/api/collectives/collectives.hpp"
 #include "http/json/json.hpp"
 #include "server/cli/testing/test_support.hpp"
 

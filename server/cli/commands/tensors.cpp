@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "collectives/core/nearest_name.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/json/json.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"

@@ -5,8 +5,8 @@
 #include <boost/json.hpp>
 #include <filesystem>
 
-#include "http/api/membership.hpp"
-#include "http/api/tensors.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/tensors/tensors.hpp"
 #include "http/json/json.hpp"
 #include "server/cli/output/transfer_progress.hpp"
 #include "server/cli/testing/test_support.hpp"

@@ -9,8 +9,8 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"
-#include "server/cli/commands/verify_all.hpp"
 #include "server/cli/output/long_work.hpp"
+#include "server/cli/plans/verify_all.hpp"
 
 namespace chorus::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <ostream>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/connection/client.hpp"
 #include "server/cli/output/gpu_table.hpp"

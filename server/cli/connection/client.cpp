@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "collectives/core/assert.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/auth/token_file.hpp"
 #include "http/client/client.hpp"
 #include "http/wire/errc.hpp"

@@ -1,7 +1,7 @@
 // chorus events, and its parts.
 #include <doctest/doctest.h>
 
-#include "http/api/events.hpp"
+#include "http/api/cluster/events.hpp"
 #include "http/json/json.hpp"
 #include "server/cli/connection/event_stream.hpp"
 #include "server/cli/testing/test_support.hpp"

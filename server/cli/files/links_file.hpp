@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "collectives/core/result.hpp"
-#include "http/api/link_matrix.hpp"
+#include "http/api/cluster/link_matrix.hpp"
 
 namespace chorus::cli {
 

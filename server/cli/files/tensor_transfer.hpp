@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "http/api/tensors.hpp"
+#include "http/api/tensors/tensors.hpp"
 #include "http/auth/credentials.hpp"
 #include "http/client/client.hpp"
 #include "server/cli/connection/client.hpp"

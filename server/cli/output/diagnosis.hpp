@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "http/api/collectives.hpp"
-#include "http/api/flight.hpp"
-#include "http/api/groups.hpp"
-#include "http/api/membership.hpp"
-#include "http/api/probes.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/cluster/probes.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/flight.hpp"
+#include "http/api/collectives/groups.hpp"
 
 namespace chorus::cli {
 

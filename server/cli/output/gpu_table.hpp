@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "server/cli/output/table.hpp"
 
 namespace chorus::cli {

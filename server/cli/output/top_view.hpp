@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "http/api/collectives.hpp"
-#include "http/api/groups.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "server/cli/output/terminal.hpp"
 
 namespace chorus::cli {

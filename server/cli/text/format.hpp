@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "collectives/core/locality.hpp"
-#include "http/api/collectives.hpp"
-#include "http/api/groups.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
 
 namespace chorus::cli {
 

@@ -9,7 +9,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
-#include "http/api/tensors.hpp"
+#include "http/api/tensors/tensors.hpp"
 #include "http/client/client.hpp"
 #include "server/coordinator/admission/shaping.hpp"
 

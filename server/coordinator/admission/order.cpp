@@ -5,7 +5,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/error_feedback.hpp"
 #include "collectives/core/nearest_name.hpp"
-#include "collectives/plan/codes.hpp"
+#include "collectives/plan/sizes/codes.hpp"
 #include "server/coordinator/groups/groups.hpp"
 #include "server/coordinator/text/identifier.hpp"
 

@@ -3,10 +3,10 @@
 
 #include "collectives/core/compression.hpp"
 #include "collectives/core/reduce_op.hpp"
-#include "collectives/model/compressions.hpp"
-#include "collectives/model/select.hpp"
-#include "http/api/collectives.hpp"
-#include "http/api/groups.hpp"
+#include "collectives/model/choice/compressions.hpp"
+#include "collectives/model/choice/select.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
 
 namespace chorus::coordinator {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "collectives/model/constants.hpp"
-#include "http/api/collectives.hpp"
+#include "http/api/collectives/collectives.hpp"
 #include "http/json/problem.hpp"
 #include "server/coordinator/topology/standing.hpp"
 

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/runtime/side_thread.hpp"
-#include "collectives/model/learned_costs.hpp"
+#include "collectives/model/choice/learned_costs.hpp"
+#include "collectives/model/choice/select.hpp"
 #include "collectives/model/measured_levels.hpp"
-#include "collectives/model/select.hpp"
-#include "http/api/collectives.hpp"
-#include "http/api/simulations.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/simulations.hpp"
 #include "http/json/problem.hpp"
 #include "server/coordinator/groups/rank_assignment.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/plan/rows.hpp"
-#include "http/api/runs.hpp"
+#include "collectives/plan/sizes/rows.hpp"
+#include "http/api/collectives/runs.hpp"
 #include "http/json/problem.hpp"
 
 namespace chorus::coordinator {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "http/api/groups.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "server/coordinator/admission/admission.hpp"
 
 namespace chorus::coordinator {

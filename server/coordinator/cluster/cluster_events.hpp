@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "http/api/events.hpp"
+#include "http/api/cluster/events.hpp"
 #include "server/coordinator/groups/groups.hpp"
 #include "server/coordinator/membership/membership.hpp"
 

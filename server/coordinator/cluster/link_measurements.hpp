@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "http/api/probes.hpp"
+#include "http/api/cluster/probes.hpp"
 #include "server/coordinator/membership/membership.hpp"
 
 namespace chorus::coordinator {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/runtime/task_group.hpp"
-#include "http/api/links.hpp"
-#include "http/api/parameters.hpp"
+#include "http/api/cluster/links.hpp"
+#include "http/api/parameters/parameters.hpp"
 #include "http/json/problem.hpp"
 #include "server/coordinator/cluster/cluster.hpp"
 #include "server/coordinator/membership/worker_client.hpp"

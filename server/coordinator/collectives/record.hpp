@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/model/select.hpp"
-#include "http/api/collectives.hpp"
-#include "http/api/groups.hpp"
+#include "collectives/model/choice/select.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "http/message/message.hpp"
 #include "server/coordinator/admission/admission.hpp"
 

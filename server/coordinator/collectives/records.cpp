@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/json/json.hpp"
 #include "server/coordinator/text/identifier.hpp"
 

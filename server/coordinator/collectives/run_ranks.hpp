@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "collectives/model/select.hpp"
-#include "http/api/collectives.hpp"
-#include "http/api/groups.hpp"
-#include "http/api/runs.hpp"
+#include "collectives/model/choice/select.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
+#include "http/api/collectives/runs.hpp"
 #include "http/json/problem.hpp"
 #include "server/coordinator/admission/admission.hpp"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "http/api/groups.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/collectives/groups.hpp"
 
 namespace chorus::coordinator {
 

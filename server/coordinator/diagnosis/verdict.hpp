@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "http/api/collectives.hpp"
-#include "http/api/groups.hpp"
-#include "http/api/membership.hpp"
-#include "http/api/parameters.hpp"
-#include "http/api/status.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/cluster/status.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
+#include "http/api/parameters/parameters.hpp"
 
 namespace chorus::coordinator {
 

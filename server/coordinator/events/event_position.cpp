@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 
 namespace chorus::coordinator {
 

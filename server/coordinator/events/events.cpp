@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "collectives/core/assert.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/json/json.hpp"
 #include "server/coordinator/journal/journal_state.hpp"
 #include "server/coordinator/text/wall_clock.hpp"

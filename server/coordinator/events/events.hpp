@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "http/api/events.hpp"
+#include "http/api/cluster/events.hpp"
 #include "http/message/message.hpp"
 #include "server/coordinator/events/event_position.hpp"
 #include "server/coordinator/journal/journal.hpp"

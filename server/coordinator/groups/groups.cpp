@@ -5,7 +5,7 @@
 #include <set>
 
 #include "collectives/core/nearest_name.hpp"
-#include "collectives/topology/order.hpp"
+#include "collectives/topology/orders/order.hpp"
 #include "server/coordinator/text/identifier.hpp"
 
 namespace chorus::coordinator {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "http/api/groups.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "server/coordinator/groups/epochs.hpp"
 #include "server/coordinator/groups/rank_assignment.hpp"
 #include "server/coordinator/membership/membership.hpp"

@@ -8,9 +8,9 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/assert.hpp"
-#include "collectives/model/select.hpp"
+#include "collectives/model/choice/select.hpp"
 #include "collectives/plan/program.hpp"
-#include "collectives/topology/order.hpp"
+#include "collectives/topology/orders/order.hpp"
 #include "collectives/topology/roles.hpp"
 #include "server/coordinator/topology/compression_table.hpp"
 #include "server/coordinator/topology/selection_table.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "collectives/model/cost.hpp"
-#include "http/api/groups.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "server/coordinator/groups/seniority.hpp"
 #include "server/coordinator/topology/standing.hpp"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "http/api/groups.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "server/coordinator/membership/membership.hpp"
 
 namespace chorus::coordinator {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "metrics/leadership_scrape.hpp"
+#include "metrics/state/leadership_scrape.hpp"
 
 namespace chorus::coordinator {
 

@@ -1,6 +1,6 @@
 #include "server/coordinator/high_availability/standby.hpp"
 
-#include "metrics/exposition.hpp"
+#include "metrics/families/exposition.hpp"
 
 namespace chorus::coordinator {
 

@@ -13,7 +13,7 @@
 #include "base/runtime/run_to_end.hpp"
 #include "server/coordinator/high_availability/etcd_store.hpp"
 #include "server/coordinator/journal/journal_file.hpp"
-#include "tests/support/etcd.hpp"
+#include "tests/support/fleets/etcd.hpp"
 #include "tests/support/mentions.hpp"
 
 using namespace chorus;

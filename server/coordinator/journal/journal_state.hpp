@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "http/api/collectives.hpp"
-#include "http/api/events.hpp"
-#include "http/api/groups.hpp"
-#include "http/api/membership.hpp"
-#include "http/api/parameters.hpp"
+#include "http/api/cluster/events.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/groups.hpp"
+#include "http/api/parameters/parameters.hpp"
 #include "server/coordinator/journal/journal_file.hpp"
 #include "server/coordinator/topology/standing.hpp"
 

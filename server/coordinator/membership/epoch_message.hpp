@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "http/api/groups.hpp"
+#include "http/api/collectives/groups.hpp"
 
 namespace chorus::coordinator {
 

@@ -13,7 +13,7 @@
 
 #include "collectives/core/gpu_locality.hpp"
 #include "collectives/core/locality.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/message/message.hpp"
 #include "server/coordinator/journal/journal_state.hpp"
 

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/runtime/task_group.hpp"
-#include "http/api/status.hpp"
+#include "http/api/cluster/status.hpp"
 #include "server/coordinator/cluster/cluster.hpp"
 #include "server/coordinator/collectives/collectives.hpp"
 

@@ -1,7 +1,7 @@
 // Collects the metrics of the coordinator's parts when they are scraped.
 #pragma once
 
-#include "metrics/coordinator_scrape.hpp"
+#include "metrics/state/coordinator_scrape.hpp"
 #include "server/coordinator/cluster/cluster.hpp"
 #include "server/coordinator/collectives/collectives.hpp"
 #include "server/coordinator/events/events.hpp"

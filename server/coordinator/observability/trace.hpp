@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "http/api/collectives.hpp"
-#include "http/api/flight.hpp"
+#include "http/api/collectives/collectives.hpp"
+#include "http/api/collectives/flight.hpp"
 
 namespace chorus::coordinator {
 

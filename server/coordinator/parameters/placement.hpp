@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "http/api/groups.hpp"
-#include "http/api/parameters.hpp"
+#include "http/api/collectives/groups.hpp"
+#include "http/api/parameters/parameters.hpp"
 
 namespace chorus::coordinator {
 

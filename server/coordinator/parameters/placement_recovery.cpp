@@ -7,7 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/wire/errc.hpp"
 #include "server/coordinator/parameters/parameter_directory.hpp"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "server/coordinator/parameters/parameter_directory.hpp"
 
 namespace chorus::coordinator {

@@ -5,7 +5,7 @@
 #include "http/openapi/document.hpp"
 #include "http/routing/problem_pages.hpp"
 #include "http/routing/route_list.hpp"
-#include "metrics/exposition.hpp"
+#include "metrics/families/exposition.hpp"
 #include "server/coordinator/routes/routes.hpp"
 
 namespace chorus::coordinator {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/runtime/condition.hpp"
-#include "http/api/groups.hpp"
-#include "http/api/parameters.hpp"
-#include "http/api/probes.hpp"
-#include "http/api/runs.hpp"
+#include "http/api/cluster/probes.hpp"
+#include "http/api/collectives/groups.hpp"
+#include "http/api/collectives/runs.hpp"
+#include "http/api/parameters/parameters.hpp"
 #include "http/server/server.hpp"
 #include "server/coordinator/coordinator.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/logging/log.hpp"
-#include "http/api/collectives.hpp"
+#include "http/api/collectives/collectives.hpp"
 
 namespace chorus::coordinator {
 

@@ -5,12 +5,12 @@
 #include <string>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/model/candidates.hpp"
+#include "collectives/model/choice/candidates.hpp"
+#include "collectives/model/choice/compressions.hpp"
+#include "collectives/model/choice/readable.hpp"
+#include "collectives/model/choice/select.hpp"
 #include "collectives/model/codec.hpp"
-#include "collectives/model/compressions.hpp"
-#include "collectives/model/readable.hpp"
-#include "collectives/model/select.hpp"
-#include "collectives/plan/codes.hpp"
+#include "collectives/plan/sizes/codes.hpp"
 
 namespace chorus::coordinator {
 namespace {

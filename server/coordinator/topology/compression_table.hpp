@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collectives/model/network.hpp"
-#include "http/api/groups.hpp"
+#include "http/api/collectives/groups.hpp"
 
 namespace chorus::coordinator {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "collectives/model/racks_for_tests.hpp"
+#include "collectives/model/choice/racks_for_tests.hpp"
 #include "server/coordinator/topology/compression_table.hpp"
 #include "server/coordinator/topology/selection_table.hpp"
 

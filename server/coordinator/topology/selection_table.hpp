@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "collectives/model/select.hpp"
-#include "http/api/groups.hpp"
+#include "collectives/model/choice/select.hpp"
+#include "http/api/collectives/groups.hpp"
 
 namespace chorus::coordinator {
 

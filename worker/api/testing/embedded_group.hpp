@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "http/api/groups.hpp"
+#include "http/api/collectives/groups.hpp"
 #include "worker/api/worker.hpp"
 
 namespace chorus::embedded::testing {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collectives/core/result.hpp"
-#include "http/api/constants.hpp"
+#include "http/api/cluster/constants.hpp"
 #include "worker/bench/calibration/measurements.hpp"
 #include "worker/bench/ranks/options.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "collectives/core/wire_format.hpp"
-#include "http/api/constants.hpp"
+#include "http/api/cluster/constants.hpp"
 
 namespace chorus::bench {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/model/simulate.hpp"
+#include "collectives/model/time/simulate.hpp"
 #include "worker/bench/calibration/traffic.hpp"
 #include "worker/bench/timing/fit.hpp"
 

@@ -1,7 +1,7 @@
 #include "worker/bench/calibration/traffic.hpp"
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
 
 namespace chorus::bench {
 namespace {

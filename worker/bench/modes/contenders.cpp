@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/model/shared_memory.hpp"
+#include "collectives/model/choice/shared_memory.hpp"
 #include "collectives/plan/program.hpp"
 
 namespace chorus::bench {

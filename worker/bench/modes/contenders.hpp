@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/model/select.hpp"
+#include "collectives/model/choice/select.hpp"
 #include "worker/bench/ranks/options.hpp"
 #include "worker/bench/ranks/orders.hpp"
 

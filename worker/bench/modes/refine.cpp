@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collectives/model/learned_costs.hpp"
+#include "collectives/model/choice/learned_costs.hpp"
 
 namespace chorus::bench {
 

@@ -11,7 +11,7 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/result.hpp"
 #include "collectives/core/wire_format.hpp"
-#include "collectives/model/select.hpp"
+#include "collectives/model/choice/select.hpp"
 #include "collectives/plan/spec.hpp"
 
 namespace chorus::bench {

@@ -11,7 +11,7 @@
 #include "http/auth/credentials.hpp"
 #include "http/server/server.hpp"
 #include "http/tls/context.hpp"
-#include "metrics/run_ledger.hpp"
+#include "metrics/runs/run_ledger.hpp"
 #include "worker/bench/ranks/vectors.hpp"
 #include "worker/bench/timing/bound_thread.hpp"
 #include "worker/engine/groups/fused_calls.hpp"

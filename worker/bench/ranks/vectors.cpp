@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "collectives/plan/holding.hpp"
-#include "collectives/plan/layout.hpp"
+#include "collectives/plan/sizes/layout.hpp"
 
 namespace chorus::bench {
 namespace {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "collectives/core/result.hpp"
-#include "worker/devices/cuda/code.hpp"
 #include "worker/devices/cuda/errc.hpp"
-#include "worker/devices/cuda/step.hpp"
+#include "worker/devices/cuda/kernels/code.hpp"
+#include "worker/devices/cuda/kernels/step.hpp"
 #include "worker/devices/reduce.hpp"
 
 namespace chorus::devices {

@@ -1,6 +1,6 @@
 #include "worker/engine/failure/failure.hpp"
 
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::engine {
 

@@ -8,7 +8,7 @@
 #include "collectives/core/result.hpp"
 #include "collectives/plan/spec.hpp"
 #include "worker/engine/failure/errc.hpp"
-#include "worker/links/frame.hpp"
+#include "worker/links/frames/frame.hpp"
 
 namespace chorus::engine {
 

@@ -9,7 +9,7 @@
 #include "worker/devices/cuda/gpus.hpp"
 #include "worker/devices/cuda/lending.hpp"
 #include "worker/engine/transport/connection.hpp"
-#include "worker/links/lending.hpp"
+#include "worker/links/frames/lending.hpp"
 
 namespace chorus::engine {
 

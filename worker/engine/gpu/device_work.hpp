@@ -15,7 +15,7 @@
 #include "worker/engine/gpu/staging.hpp"
 #include "worker/engine/program/run_spec.hpp"
 #include "worker/engine/trace/clock.hpp"
-#include "worker/links/lending.hpp"
+#include "worker/links/frames/lending.hpp"
 
 namespace chorus::engine {
 

@@ -5,8 +5,8 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "worker/engine/failure/errc.hpp"
+#include "worker/engine/testing/cases/suite.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
-#include "worker/engine/testing/suite.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
 
 using namespace chorus;

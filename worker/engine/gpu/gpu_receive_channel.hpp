@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "worker/engine/channels/receive_channel.hpp"
 #include "worker/engine/gpu/device_work.hpp"
-#include "worker/engine/transport/receive_channel.hpp"
 
 namespace chorus::engine {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "worker/engine/transport/send_connection.hpp"
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::engine {
 namespace {

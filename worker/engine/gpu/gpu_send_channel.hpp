@@ -5,9 +5,9 @@
 #include <deque>
 #include <vector>
 
+#include "worker/engine/channels/receive_channel.hpp"
+#include "worker/engine/channels/send_channel.hpp"
 #include "worker/engine/gpu/device_work.hpp"
-#include "worker/engine/transport/receive_channel.hpp"
-#include "worker/engine/transport/send_channel.hpp"
 
 namespace chorus::engine {
 

@@ -5,7 +5,7 @@
 
 #include "tests/support/mentions.hpp"
 #include "worker/engine/failure/errc.hpp"
-#include "worker/engine/testing/lending_impostor.hpp"
+#include "worker/engine/testing/puppets/lending_impostor.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;

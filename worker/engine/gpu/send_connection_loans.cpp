@@ -4,7 +4,7 @@
 #include "worker/engine/gpu/device_work.hpp"
 #include "worker/engine/transport/connection_owner.hpp"
 #include "worker/engine/transport/send_connection.hpp"
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::engine {
 

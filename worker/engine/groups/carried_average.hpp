@@ -13,7 +13,7 @@
 #include "collectives/core/op.hpp"
 #include "collectives/core/reduce_op.hpp"
 #include "collectives/plan/algorithm.hpp"
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
 #include "worker/devices/carrier.hpp"
 #include "worker/devices/reduce.hpp"
 

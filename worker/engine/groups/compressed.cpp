@@ -3,7 +3,7 @@
 #include <string>
 
 #include "collectives/core/errc.hpp"
-#include "collectives/plan/codes.hpp"
+#include "collectives/plan/sizes/codes.hpp"
 #include "worker/devices/cuda/gpus.hpp"
 
 namespace chorus::engine {

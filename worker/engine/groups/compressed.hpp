@@ -20,9 +20,9 @@
 #include "collectives/core/result.hpp"
 #include "collectives/plan/algorithm.hpp"
 #include "collectives/plan/program.hpp"
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
 #include "worker/devices/codec.hpp"
-#include "worker/devices/cuda/code.hpp"
+#include "worker/devices/cuda/kernels/code.hpp"
 
 namespace chorus::devices {
 class GpuUnit;

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "collectives/plan/layout.hpp"
+#include "collectives/plan/sizes/layout.hpp"
 #include "worker/engine/groups/fused_buckets.hpp"
 #include "worker/engine/groups/group.hpp"
 #include "worker/engine/groups/spare_memory.hpp"

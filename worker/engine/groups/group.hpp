@@ -23,7 +23,7 @@
 #include "worker/engine/program/group_membership.hpp"
 #include "worker/engine/program/plan_cache.hpp"
 #include "worker/memory/arena.hpp"
-#include "worker/memory/region_registry.hpp"
+#include "worker/memory/regions/region_registry.hpp"
 
 namespace chorus {
 

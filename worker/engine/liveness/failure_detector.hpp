@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collectives/plan/spec.hpp"
-#include "worker/links/inquiry.hpp"
+#include "worker/links/frames/inquiry.hpp"
 
 namespace chorus::engine {
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "worker/engine/channels/receive_channel.hpp"
+#include "worker/engine/channels/send_channel.hpp"
 #include "worker/engine/failure/failure.hpp"
 #include "worker/engine/liveness/failure_detector.hpp"
 #include "worker/engine/program/run_spec.hpp"
-#include "worker/engine/transport/receive_channel.hpp"
-#include "worker/engine/transport/send_channel.hpp"
 
 namespace chorus::engine {
 

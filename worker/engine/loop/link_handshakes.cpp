@@ -4,7 +4,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 #include "worker/links/tcp_link.hpp"
 #include "worker/links/two_way.hpp"
 

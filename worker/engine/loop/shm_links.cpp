@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "worker/links/errc.hpp"
-#include "worker/memory/errc.hpp"
+#include "worker/links/frames/errc.hpp"
+#include "worker/memory/pages/errc.hpp"
 
 namespace chorus::engine {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "worker/engine/program/run_spec.hpp"
 #include "worker/engine/transport/traffic.hpp"
-#include "worker/links/shm_link.hpp"
-#include "worker/memory/region_registry.hpp"
+#include "worker/links/shm/shm_link.hpp"
+#include "worker/memory/regions/region_registry.hpp"
 
 namespace chorus::engine {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "collectives/plan/spec.hpp"
-#include "worker/links/frame.hpp"
+#include "worker/links/frames/frame.hpp"
 
 namespace chorus::engine {
 

@@ -5,7 +5,7 @@
 
 #include "tests/support/mentions.hpp"
 #include "worker/engine/testing/message_members.hpp"
-#include "worker/engine/testing/puppet.hpp"
+#include "worker/engine/testing/puppets/puppet.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;

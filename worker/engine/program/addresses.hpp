@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collectives/plan/program.hpp"
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
 #include "worker/engine/program/coding.hpp"
 
 namespace chorus::engine {

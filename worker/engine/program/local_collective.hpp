@@ -9,7 +9,7 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
 #include "collectives/plan/program.hpp"
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
 #include "worker/engine/program/workspace.hpp"
 
 namespace chorus::engine {

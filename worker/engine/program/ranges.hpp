@@ -10,7 +10,7 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
 #include "collectives/plan/program.hpp"
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
 #include "worker/engine/program/addresses.hpp"
 #include "worker/engine/program/partials.hpp"
 

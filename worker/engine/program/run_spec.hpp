@@ -16,11 +16,11 @@
 #include "collectives/core/result.hpp"
 #include "collectives/core/wire_format.hpp"
 #include "collectives/plan/program.hpp"
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
 #include "worker/devices/cuda/gpu.hpp"
 #include "worker/engine/trace/flight_recorder.hpp"
 #include "worker/engine/trace/reduce_clock.hpp"
-#include "worker/links/frame.hpp"
+#include "worker/links/frames/frame.hpp"
 
 namespace chorus::devices {
 class GpuUnit;

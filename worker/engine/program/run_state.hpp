@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "worker/engine/program/scoreboard.hpp"
-#include "worker/links/frame.hpp"
+#include "worker/links/frames/frame.hpp"
 
 namespace chorus::engine {
 

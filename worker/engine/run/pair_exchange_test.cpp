@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "worker/engine/testing/pair.hpp"
+#include "worker/engine/testing/puppets/pair.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;

@@ -10,8 +10,8 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
 #include "tests/support/mentions.hpp"
-#include "worker/engine/testing/pair.hpp"
-#include "worker/links/errc.hpp"
+#include "worker/engine/testing/puppets/pair.hpp"
+#include "worker/links/frames/errc.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;

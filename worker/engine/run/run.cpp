@@ -4,15 +4,15 @@
 #include <utility>
 
 #include "collectives/core/assert.hpp"
-#include "collectives/plan/coded_segments.hpp"
 #include "collectives/plan/digest.hpp"
+#include "collectives/plan/sizes/coded_segments.hpp"
+#include "worker/engine/channels/host_receive_channel.hpp"
+#include "worker/engine/channels/host_send_channel.hpp"
 #include "worker/engine/gpu/gpu_receive_channel.hpp"
 #include "worker/engine/gpu/gpu_send_channel.hpp"
 #include "worker/engine/program/channel_messages.hpp"
 #include "worker/engine/run/spec_check.hpp"
 #include "worker/engine/trace/run_identity.hpp"
-#include "worker/engine/transport/host_receive_channel.hpp"
-#include "worker/engine/transport/host_send_channel.hpp"
 #include "worker/engine/transport/receive_connection.hpp"
 #include "worker/engine/transport/send_connection.hpp"
 

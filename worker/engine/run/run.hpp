@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/engine/channels/receive_channel.hpp"
+#include "worker/engine/channels/send_channel.hpp"
 #include "worker/engine/failure/failure.hpp"
 #include "worker/engine/gpu/device_work.hpp"
 #include "worker/engine/gpu/gpu_steps.hpp"
@@ -20,9 +22,7 @@
 #include "worker/engine/trace/progress.hpp"
 #include "worker/engine/trace/timeline.hpp"
 #include "worker/engine/transport/data_plane_options.hpp"
-#include "worker/engine/transport/receive_channel.hpp"
 #include "worker/engine/transport/run_on_links.hpp"
-#include "worker/engine/transport/send_channel.hpp"
 
 namespace chorus::engine {
 

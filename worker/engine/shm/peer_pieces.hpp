@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "worker/engine/shm/shared_board.hpp"
-#include "worker/memory/shared_region.hpp"
+#include "worker/memory/regions/shared_region.hpp"
 
 namespace chorus::engine {
 

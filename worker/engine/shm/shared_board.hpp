@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "worker/links/frame.hpp"
+#include "worker/links/frames/frame.hpp"
 
 namespace chorus::engine {
 

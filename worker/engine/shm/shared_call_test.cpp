@@ -5,8 +5,8 @@
 #include "collectives/algorithms/representative.hpp"
 #include "worker/engine/shm/shared_steps.hpp"
 #include "worker/engine/shm/streaming.hpp"
+#include "worker/engine/testing/cases/suite.hpp"
 #include "worker/engine/testing/shared_fleet.hpp"
-#include "worker/engine/testing/suite.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;

@@ -7,8 +7,8 @@
 
 #include "collectives/core/assert.hpp"
 #include "worker/engine/trace/run_identity.hpp"
-#include "worker/memory/errc.hpp"
-#include "worker/memory/page.hpp"
+#include "worker/memory/pages/errc.hpp"
+#include "worker/memory/pages/page.hpp"
 
 namespace chorus::engine {
 namespace {

@@ -17,7 +17,7 @@
 #include "worker/engine/trace/flight_recorder.hpp"
 #include "worker/engine/trace/tick_clock.hpp"
 #include "worker/memory/arena.hpp"
-#include "worker/memory/region_registry.hpp"
+#include "worker/memory/regions/region_registry.hpp"
 
 namespace chorus::engine {
 

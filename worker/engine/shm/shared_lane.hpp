@@ -13,7 +13,7 @@
 #include "worker/engine/failure/failure.hpp"
 #include "worker/engine/shm/peer_pieces.hpp"
 #include "worker/engine/shm/shared_board.hpp"
-#include "worker/memory/shared_region.hpp"
+#include "worker/memory/regions/shared_region.hpp"
 
 namespace chorus::engine {
 
@@ -96,7 +96,7 @@ class SharedLane {
   std::byte* const slots_;
   std::uint64_t const slots_offset_;
   memory::RegionHead& peer_head_;
-  bool const rings_without_fence_;  // both sides use membarrier fences (worker/memory/membarrier_fence.hpp)
+  bool const rings_without_fence_;  // both sides use membarrier fences (worker/memory/pages/membarrier_fence.hpp)
 
   std::uint32_t call_ = 0, sends_agreement_ = 0, receives_agreement_ = 0;
   std::uint64_t sent_ = 0;  // records sent

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "worker/memory/membarrier_fence.hpp"
+#include "worker/memory/pages/membarrier_fence.hpp"
 
 namespace chorus::engine {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "worker/memory/shared_region.hpp"
+#include "worker/memory/regions/shared_region.hpp"
 
 namespace chorus::engine {
 

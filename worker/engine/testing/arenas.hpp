@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "worker/engine/testing/case.hpp"
+#include "worker/engine/testing/cases/case.hpp"
 #include "worker/memory/arena.hpp"
 
 namespace chorus::engine::testing {

@@ -6,7 +6,7 @@
 
 #include "worker/devices/cuda/gpus.hpp"
 #include "worker/devices/cuda/testing/gpu_double.hpp"
-#include "worker/engine/testing/case.hpp"
+#include "worker/engine/testing/cases/case.hpp"
 
 namespace chorus::engine::testing {
 

@@ -1,6 +1,6 @@
 #include "worker/engine/testing/loopback_fleet.hpp"
 
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 #include "worker/links/two_way.hpp"
 
 namespace chorus::engine::testing {

@@ -15,12 +15,12 @@
 
 #include "worker/engine/engine.hpp"
 #include "worker/engine/testing/arenas.hpp"
-#include "worker/engine/testing/case.hpp"
+#include "worker/engine/testing/cases/case.hpp"
 #include "worker/engine/testing/doubles.hpp"
 #include "worker/engine/testing/kinds.hpp"
 #include "worker/links/loopback.hpp"
-#include "worker/links/shm_link.hpp"
-#include "worker/memory/region_registry.hpp"
+#include "worker/links/shm/shm_link.hpp"
+#include "worker/memory/regions/region_registry.hpp"
 
 namespace chorus::engine::testing {
 

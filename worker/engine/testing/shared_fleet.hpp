@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "worker/engine/shm/shared_call.hpp"
-#include "worker/engine/testing/case.hpp"
+#include "worker/engine/testing/cases/case.hpp"
 #include "worker/memory/arena.hpp"
 
 namespace chorus::engine::testing {

@@ -12,7 +12,7 @@
 #include "http/server/server.hpp"
 #include "worker/engine/groups/group.hpp"
 #include "worker/engine/testing/arenas.hpp"
-#include "worker/engine/testing/case.hpp"
+#include "worker/engine/testing/cases/case.hpp"
 #include "worker/engine/testing/doubles.hpp"
 
 namespace chorus::engine::testing {

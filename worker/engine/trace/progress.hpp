@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collectives/plan/instruction.hpp"
-#include "worker/links/inquiry.hpp"
+#include "worker/links/frames/inquiry.hpp"
 
 namespace chorus::engine {
 

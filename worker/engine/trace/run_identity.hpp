@@ -8,7 +8,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
-#include "collectives/plan/sizes.hpp"
+#include "collectives/plan/sizes/sizes.hpp"
 
 namespace chorus::engine {
 

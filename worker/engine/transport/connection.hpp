@@ -13,7 +13,7 @@
 
 #include "worker/engine/failure/failure.hpp"
 #include "worker/engine/transport/traffic.hpp"
-#include "worker/links/inquiry.hpp"
+#include "worker/links/frames/inquiry.hpp"
 #include "worker/links/link.hpp"
 
 namespace chorus::engine {

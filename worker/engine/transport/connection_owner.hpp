@@ -6,17 +6,17 @@
 #include <optional>
 #include <string>
 
+#include "worker/engine/channels/receive_channel.hpp"
 #include "worker/engine/failure/failure.hpp"
 #include "worker/engine/failure/retired.hpp"
 #include "worker/engine/transport/connection.hpp"
 #include "worker/engine/transport/data_plane_options.hpp"
 #include "worker/engine/transport/once_queue.hpp"
-#include "worker/engine/transport/receive_channel.hpp"
 #include "worker/engine/transport/run_on_links.hpp"
 #include "worker/engine/transport/surroundings.hpp"
 #include "worker/engine/transport/traffic.hpp"
-#include "worker/links/inquiry.hpp"
-#include "worker/links/lending.hpp"
+#include "worker/links/frames/inquiry.hpp"
+#include "worker/links/frames/lending.hpp"
 #include "worker/links/link.hpp"
 
 namespace chorus::engine {

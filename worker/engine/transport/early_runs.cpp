@@ -4,7 +4,7 @@
 
 #include "worker/engine/transport/connection_owner.hpp"
 #include "worker/engine/transport/receive_connection.hpp"
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::engine {
 

@@ -6,10 +6,10 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
-#include "worker/engine/testing/impostor.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
-#include "worker/engine/testing/puppet.hpp"
-#include "worker/links/inquiry.hpp"
+#include "worker/engine/testing/puppets/impostor.hpp"
+#include "worker/engine/testing/puppets/puppet.hpp"
+#include "worker/links/frames/inquiry.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;

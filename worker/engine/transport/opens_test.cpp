@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "worker/engine/testing/impostor.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
-#include "worker/engine/testing/puppet.hpp"
+#include "worker/engine/testing/puppets/impostor.hpp"
+#include "worker/engine/testing/puppets/puppet.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;

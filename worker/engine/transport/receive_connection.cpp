@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "worker/engine/transport/connection_owner.hpp"
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::engine {
 namespace {

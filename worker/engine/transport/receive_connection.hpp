@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "worker/engine/channels/receive_channel.hpp"
 #include "worker/engine/failure/retired.hpp"
 #include "worker/engine/transport/connection.hpp"
 #include "worker/engine/transport/once_queue.hpp"
-#include "worker/engine/transport/receive_channel.hpp"
 
 namespace chorus::engine {
 

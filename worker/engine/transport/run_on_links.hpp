@@ -8,7 +8,7 @@
 #include "worker/engine/failure/failure.hpp"
 #include "worker/engine/program/run_spec.hpp"
 #include "worker/engine/transport/connection.hpp"
-#include "worker/links/lending.hpp"
+#include "worker/links/frames/lending.hpp"
 
 namespace chorus::engine {
 

@@ -5,7 +5,7 @@
 
 #include "collectives/core/assert.hpp"
 #include "worker/engine/transport/connection_owner.hpp"
-#include "worker/links/errc.hpp"
+#include "worker/links/frames/errc.hpp"
 
 namespace chorus::engine {
 

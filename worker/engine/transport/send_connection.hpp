@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "worker/engine/channels/loan.hpp"
+#include "worker/engine/channels/send_channel.hpp"
 #include "worker/engine/transport/connection.hpp"
-#include "worker/engine/transport/loan.hpp"
 #include "worker/engine/transport/once_queue.hpp"
-#include "worker/engine/transport/send_channel.hpp"
-#include "worker/links/lending.hpp"
+#include "worker/links/frames/lending.hpp"
 
 namespace chorus::devices {
 class GpuUnit;

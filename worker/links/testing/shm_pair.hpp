@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "worker/links/shm_link.hpp"
-#include "worker/memory/region_registry.hpp"
+#include "worker/links/shm/shm_link.hpp"
+#include "worker/memory/regions/region_registry.hpp"
 
 namespace chorus::links::testing {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "http/api/membership.hpp"
-#include "http/api/push_log.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/parameters/push_log.hpp"
 #include "http/json/json.hpp"
 #include "worker/parameters/checkpoints/layout.hpp"
 #include "worker/parameters/log/format.hpp"

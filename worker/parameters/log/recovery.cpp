@@ -4,8 +4,8 @@
 #include <cstring>
 #include <functional>
 
-#include "http/api/membership.hpp"
-#include "http/api/push_log.hpp"
+#include "http/api/cluster/membership.hpp"
+#include "http/api/parameters/push_log.hpp"
 #include "http/json/json.hpp"
 #include "worker/parameters/checkpoints/layout.hpp"
 #include "worker/parameters/log/format.hpp"

@@ -8,7 +8,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/result.hpp"
-#include "http/api/optimizers.hpp"
+#include "http/api/parameters/optimizers.hpp"
 
 namespace chorus::parameters {
 

@@ -12,7 +12,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/result.hpp"
-#include "http/api/optimizers.hpp"
+#include "http/api/parameters/optimizers.hpp"
 #include "worker/parameters/optimizers/kernels.hpp"
 
 namespace chorus::parameters {

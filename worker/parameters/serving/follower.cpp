@@ -5,7 +5,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "http/json/json.hpp"
-#include "worker/parameters/serving/push_fields.hpp"
+#include "worker/parameters/serving/access/push_fields.hpp"
 
 namespace chorus::parameters {
 namespace {

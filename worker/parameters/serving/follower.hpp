@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/runtime/condition.hpp"
-#include "http/api/parameters.hpp"
+#include "http/api/parameters/parameters.hpp"
 #include "http/client/peer_client.hpp"
 #include "worker/parameters/log/push_log.hpp"
 #include "worker/parameters/shard/shard.hpp"

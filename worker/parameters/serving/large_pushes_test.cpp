@@ -14,7 +14,7 @@
 #include <string>
 
 #include "http/client/client.hpp"
-#include "worker/parameters/serving/access.hpp"
+#include "worker/parameters/serving/access/access.hpp"
 #include "worker/parameters/serving/shard_host.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 

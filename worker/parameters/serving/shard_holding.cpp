@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "worker/parameters/serving/shard_host.hpp"
 
 namespace chorus::parameters {

@@ -5,7 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 
 namespace chorus::parameters {
 namespace {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "worker/parameters/shard/shard.hpp"
 
 namespace chorus::parameters {

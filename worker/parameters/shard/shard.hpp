@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "http/api/parameters.hpp"
+#include "http/api/parameters/parameters.hpp"
 #include "http/message/message.hpp"
 #include "worker/parameters/optimizers/gpu_elements.hpp"
 #include "worker/parameters/optimizers/initializer.hpp"

@@ -8,7 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "http/api/parameters.hpp"
+#include "http/api/parameters/parameters.hpp"
 #include "http/json/json.hpp"
 
 namespace chorus::service {

@@ -11,7 +11,7 @@
 
 #include "base/runtime/condition.hpp"
 #include "base/runtime/task_group.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/client/client.hpp"
 #include "metrics/worker_metrics.hpp"
 #include "worker/parameters/serving/owner_lease.hpp"

@@ -1,6 +1,6 @@
 #include "worker/service/cluster/link_list.hpp"
 
-#include "http/api/links.hpp"
+#include "http/api/cluster/links.hpp"
 #include "http/json/json.hpp"
 
 namespace chorus::service {

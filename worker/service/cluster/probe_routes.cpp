@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "worker/service/requests/json_body.hpp"
 #include "worker/service/requests/problems.hpp"
 

@@ -1,7 +1,7 @@
 // Measures the path to another worker, and answers measurements of others.
 #pragma once
 
-#include "http/api/probes.hpp"
+#include "http/api/cluster/probes.hpp"
 #include "http/client/client.hpp"
 #include "http/routing/router.hpp"
 #include "worker/service/requests/identity.hpp"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "http/api/runs.hpp"
+#include "http/api/collectives/runs.hpp"
 #include "http/json/problem.hpp"
 #include "worker/service/collectives/group.hpp"
 

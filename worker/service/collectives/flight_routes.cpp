@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "collectives/core/nearest_name.hpp"
-#include "collectives/plan/text.hpp"
-#include "http/api/membership.hpp"
+#include "collectives/plan/text/text.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/json/json.hpp"
 #include "http/routing/paging.hpp"
 #include "worker/engine/trace/run_identity.hpp"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/logging/log.hpp"
-#include "http/api/flight.hpp"
+#include "http/api/collectives/flight.hpp"
 #include "http/routing/router.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/trace/flight_recorder.hpp"

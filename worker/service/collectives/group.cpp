@@ -6,11 +6,11 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/op.hpp"
-#include "collectives/model/candidates.hpp"
-#include "collectives/model/compressions.hpp"
+#include "collectives/model/choice/candidates.hpp"
+#include "collectives/model/choice/compressions.hpp"
 #include "collectives/model/network.hpp"
-#include "collectives/plan/codes.hpp"
 #include "collectives/plan/positions.hpp"
+#include "collectives/plan/sizes/codes.hpp"
 #include "worker/service/operands/run_order.hpp"
 #include "worker/service/requests/problems.hpp"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/routing/kept_answers.hpp"
 #include "worker/service/collectives/group.hpp"
 #include "worker/service/collectives/runner.hpp"

@@ -4,8 +4,8 @@
 
 #include "base/logging/log.hpp"
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/plan/codes.hpp"
 #include "collectives/plan/digest.hpp"
+#include "collectives/plan/sizes/codes.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/engine/failure/errc.hpp"
 #include "worker/engine/trace/run_identity.hpp"

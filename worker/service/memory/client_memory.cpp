@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "worker/memory/errc.hpp"
+#include "worker/memory/pages/errc.hpp"
 #include "worker/service/requests/problems.hpp"
 
 namespace chorus::service {

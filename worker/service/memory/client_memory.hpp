@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "http/api/client_memory.hpp"
+#include "http/api/tensors/client_memory.hpp"
 #include "http/json/problem.hpp"
-#include "worker/memory/client_region.hpp"
+#include "worker/memory/regions/client_region.hpp"
 #include "worker/service/memory/gpu_region.hpp"
 #include "worker/service/requests/helper.hpp"
 #include "worker/tensors/memory.hpp"

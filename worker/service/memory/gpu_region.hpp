@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "worker/devices/cuda/gpus.hpp"
-#include "worker/memory/region.hpp"
+#include "worker/memory/regions/region.hpp"
 
 namespace chorus::service {
 

@@ -6,7 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "worker/memory/shared_room.hpp"
+#include "worker/memory/regions/shared_room.hpp"
 
 namespace chorus::service {
 namespace {

@@ -9,7 +9,7 @@
 #include <boost/asio/use_future.hpp>
 #include <sstream>
 
-#include "worker/memory/shared_room.hpp"
+#include "worker/memory/regions/shared_room.hpp"
 
 using namespace chorus;
 using namespace std::chrono_literals;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "collectives/plan/digest.hpp"
-#include "collectives/plan/rows.hpp"
+#include "collectives/plan/sizes/rows.hpp"
 #include "worker/service/requests/problems.hpp"
 #include "worker/service/tensors/tensor_description.hpp"
 

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "collectives/core/assert.hpp"
-#include "worker/memory/errc.hpp"
+#include "worker/memory/pages/errc.hpp"
 #include "worker/tensors/errc.hpp"
 
 namespace chorus::service {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "collectives/plan/rows.hpp"
+#include "collectives/plan/sizes/rows.hpp"
 #include "worker/service/requests/problems.hpp"
 
 namespace chorus::service {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "http/api/runs.hpp"
+#include "http/api/collectives/runs.hpp"
 #include "worker/service/operands/run_order.hpp"
 #include "worker/tensors/store.hpp"
 

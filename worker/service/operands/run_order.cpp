@@ -4,8 +4,8 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/nearest_name.hpp"
-#include "collectives/plan/codes.hpp"
-#include "http/api/membership.hpp"
+#include "collectives/plan/sizes/codes.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "worker/engine/trace/run_identity.hpp"
 #include "worker/service/requests/problems.hpp"
 #include "worker/tensors/store.hpp"

@@ -5,7 +5,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <thread>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 
 namespace chorus::service {
 namespace {

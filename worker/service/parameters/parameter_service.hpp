@@ -9,9 +9,9 @@
 
 #include "base/runtime/side_thread.hpp"
 #include "metrics/worker_metrics.hpp"
-#include "worker/service/parameters/checkpoint_routes.hpp"
-#include "worker/service/parameters/parameter_routes.hpp"
-#include "worker/service/parameters/shard_routes.hpp"
+#include "worker/service/parameters/shards/checkpoint_routes.hpp"
+#include "worker/service/parameters/shards/shard_routes.hpp"
+#include "worker/service/parameters/values/parameter_routes.hpp"
 #include "worker/service/requests/identity.hpp"
 
 namespace chorus::service {

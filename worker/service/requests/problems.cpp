@@ -3,7 +3,7 @@
 #include "collectives/core/errc.hpp"
 #include "worker/devices/cuda/errc.hpp"
 #include "worker/engine/failure/errc.hpp"
-#include "worker/memory/errc.hpp"
+#include "worker/memory/pages/errc.hpp"
 #include "worker/tensors/errc.hpp"
 
 namespace chorus::service {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "collectives/core/assert.hpp"
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 
 namespace chorus::service {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "worker/service/requests/single_field.hpp"
 
 namespace chorus::service {

@@ -1,7 +1,7 @@
 // Description of a tensor in HTTP: header fields beside its bytes, or JSON without them.
 #pragma once
 
-#include "http/api/tensors.hpp"
+#include "http/api/tensors/tensors.hpp"
 #include "http/message/message.hpp"
 #include "worker/service/requests/identity.hpp"
 #include "worker/tensors/store.hpp"

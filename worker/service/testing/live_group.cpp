@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "http/api/membership.hpp"
+#include "http/api/cluster/membership.hpp"
 #include "http/json/json.hpp"
 
 namespace chorus::service::testing {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "http/api/groups.hpp"
-#include "http/api/runs.hpp"
+#include "http/api/collectives/groups.hpp"
+#include "http/api/collectives/runs.hpp"
 #include "worker/service/testing/live_worker.hpp"
 
 namespace chorus::service::testing {

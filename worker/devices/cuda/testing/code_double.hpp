@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "worker/devices/cuda/code.hpp"
+#include "worker/devices/cuda/kernels/code.hpp"
 
 namespace chorus::devices::testing {
 

@@ -1,7 +1,7 @@
 // An optimizer step of the double: element by element, in the order of the formulas.
 #pragma once
 
-#include "worker/devices/cuda/step.hpp"
+#include "worker/devices/cuda/kernels/step.hpp"
 
 namespace chorus::devices::testing {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "http/api/parameters.hpp"
+#include "http/api/parameters/parameters.hpp"
 
 namespace chorus::parameters::testing {
 

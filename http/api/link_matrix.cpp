@@ -1,5 +1,0 @@
-#include "http/api/link_matrix.hpp"
-
-#include "http/api/described.hpp"
-
-CHORUS_HTTP_MESSAGE(chorus::api::LinkMatrix)

@@ -1,0 +1,183 @@
+// Gpu by the CUDA runtime, which is linked statically and loads the driver at its first call.
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "worker/devices/cuda/gpu.hpp"
+#include "worker/devices/cuda/runtime/cuda_error.hpp"
+#include "worker/devices/cuda/runtime/cuda_peers.hpp"
+#include "worker/devices/cuda/runtime/cuda_session.hpp"
+
+namespace chorus::devices {
+namespace {
+
+// Limits of waiting for hold_still() and for a holder of it. Both take less time on devices that work.
+constexpr std::chrono::milliseconds patience_with_calls{100};
+constexpr std::chrono::seconds patience_with_still{2};
+
+class CudaGpu final : public Gpu {
+ public:
+  CudaGpu(GpuInfo info, std::vector<cuda::Neighbour> neighbours, std::shared_ptr<std::shared_timed_mutex> waiting)
+      : info_(std::move(info)), neighbours_(std::move(neighbours)), waiting_(std::move(waiting)) {}
+
+  GpuInfo const& info() const override { return info_; }
+
+  Result<std::uint64_t> free_bytes() override {
+    std::size_t free = 0, total = 0;
+    if (auto const e = on_device([&] { return cudaMemGetInfo(&free, &total); }); e != cudaSuccess)
+      return cuda::error_of(info_, "cudaMemGetInfo", e);
+    return static_cast<std::uint64_t>(free);
+  }
+
+  Result<std::byte*> allocate(std::uint64_t bytes) override {
+    void* memory = nullptr;
+    if (auto const e = on_device([&] { return cudaMalloc(&memory, bytes); }); e != cudaSuccess)
+      return cuda::error_of(info_, ("cudaMalloc of " + std::to_string(bytes) + " bytes").c_str(), e);
+    return static_cast<std::byte*>(memory);
+  }
+  void free(std::byte* memory) override {
+    static_cast<void>(on_device([&] { return cudaFree(memory); }));
+  }
+
+  Result<std::byte*> allocate_pinned(std::uint64_t bytes) override {
+    std::shared_lock const lock(*waiting_, patience_with_still);
+    if (!lock) return held_still();
+    void* memory = nullptr;
+    if (auto const e = now_on_device([&] { return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable); });
+        e != cudaSuccess)
+      return cuda::error_of(info_, ("cudaHostAlloc of " + std::to_string(bytes) + " bytes").c_str(), e);
+    return static_cast<std::byte*>(memory);
+  }
+  void free_pinned(std::byte* memory) override {
+    static_cast<void>(on_device([&] { return cudaFreeHost(memory); }));
+  }
+
+  Result<std::unique_ptr<GpuSession>> session() override {
+    auto session = cuda::make_session(info_);
+    std::shared_lock const lock(*waiting_, patience_with_still);
+    if (!lock) return held_still();
+    if (auto const opened = session->open(); !opened) return opened.error();
+    return std::unique_ptr<GpuSession>(std::move(session));
+  }
+
+  std::unique_lock<std::shared_timed_mutex> hold_still() override {
+    return std::unique_lock(*waiting_, patience_with_calls);
+  }
+
+  Result<IpcHandle> share(std::byte* memory) override {
+    cudaIpcMemHandle_t handle;
+    static_assert(sizeof handle == sizeof(IpcHandle));
+    if (auto const e = on_device([&] { return cudaIpcGetMemHandle(&handle, memory); }); e != cudaSuccess)
+      return cuda::error_of(info_, "cudaIpcGetMemHandle", e);
+    IpcHandle shared;
+    std::memcpy(shared.data(), &handle, sizeof handle);
+    return shared;
+  }
+
+  Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override {
+    cudaIpcMemHandle_t theirs;
+    std::memcpy(&theirs, handle.data(), sizeof theirs);
+    void* memory = nullptr;
+    auto const e = on_device([&] { return cudaIpcOpenMemHandle(&memory, theirs, cudaIpcMemLazyEnablePeerAccess); });
+    if (e != cudaSuccess) {
+      auto error = cuda::error_of(info_, "cudaIpcOpenMemHandle", e);
+      bool const may_pass =
+          e == cudaErrorMemoryAllocation || e == cudaErrorMapBufferObjectFailed || error.code == GpuErrc::lost;
+      if (!may_pass) error.code = GpuErrc::bad_handle;
+      return error;
+    }
+    auto* const at = static_cast<std::byte*>(memory);
+    auto const there = bytes_from(at);
+    if (there.has_error() || *there < bytes) {
+      close(at);
+      if (there.has_error()) return there.error();
+      return Error(GpuErrc::bad_handle, "cuda:" + std::to_string(info_.index) + ": the memory of the handle has " +
+                                            std::to_string(*there) + " bytes, " + std::to_string(bytes) +
+                                            " were said to be there");
+    }
+    return at;
+  }
+  void close(std::byte* opened) override {
+    static_cast<void>(on_device([&] { return cudaIpcCloseMemHandle(opened); }));
+  }
+  Status reach(std::string_view uuid) override {
+    std::shared_lock const lock(*waiting_);
+    return cuda::reach(info_, neighbours_, uuid);
+  }
+  Status see(Gpu& other) override { return reach(other.info().uuid); }
+
+ private:
+  // Returns the bytes from `at` to the end of its allocation. Asks the driver, because the runtime has no such call.
+  [[nodiscard]] Result<std::uint64_t> bytes_from(std::byte* at) const {
+    using AddressRange = int (*)(unsigned long long* base, std::size_t* size, unsigned long long pointer);
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult answer{};
+    auto const e = on_device([&] {
+      return cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &found, 12000, cudaEnableDefault, &answer);
+    });
+    if (e != cudaSuccess) return cuda::error_of(info_, "cudaGetDriverEntryPoint", e);
+    auto const pointer = reinterpret_cast<unsigned long long>(at);
+    unsigned long long base = 0;
+    std::size_t size = 0;
+    if (found == nullptr || reinterpret_cast<AddressRange>(found)(&base, &size, pointer) != 0)
+      return Error(GpuErrc::bad_handle, "cuda:" + std::to_string(info_.index) + ": the driver knows no such memory");
+    return base + size - pointer;
+  }
+
+  [[nodiscard]] Error held_still() const {
+    return {GpuErrc::failed, "cuda:" + std::to_string(info_.index) + ": NCCL has had the GPUs to itself for too long"};
+  }
+
+  template <class Call>
+  cudaError_t on_device(Call const& call) const {
+    std::shared_lock const lock(*waiting_);
+    return now_on_device(call);
+  }
+  template <class Call>
+  cudaError_t now_on_device(Call const& call) const {
+    auto const e = cudaSetDevice(static_cast<int>(info_.index));
+    return e != cudaSuccess ? e : call();
+  }
+
+  GpuInfo const info_;
+  std::vector<cuda::Neighbour> const neighbours_;
+  std::shared_ptr<std::shared_timed_mutex> const waiting_;  // of hold_still(); one for all GPUs
+};
+
+}  // namespace
+
+FoundGpus find_gpus() {
+  int count = 0;
+  if (auto const e = cudaGetDeviceCount(&count); e != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return {{}, std::string("no GPU: ") + cudaGetErrorString(e)};
+  }
+  FoundGpus found;
+  std::vector<GpuInfo> infos;
+  for (int device = 0; device < count; ++device) {
+    cudaDeviceProp properties{};
+    if (auto const e = cudaGetDeviceProperties(&properties, device); e != cudaSuccess) {
+      found.why_none = std::string("no GPU: ") + cudaGetErrorString(e);
+      continue;
+    }
+    char address[32];
+    std::snprintf(address, sizeof address, "%04x:%02x:%02x.0", static_cast<unsigned>(properties.pciDomainID),
+                  static_cast<unsigned>(properties.pciBusID), static_cast<unsigned>(properties.pciDeviceID));
+    infos.push_back({static_cast<std::uint32_t>(device), properties.name, cuda::uuid_text(properties.uuid), address,
+                     properties.totalGlobalMem, static_cast<std::uint32_t>(properties.multiProcessorCount)});
+  }
+  auto const waiting = std::make_shared<std::shared_timed_mutex>();
+  for (auto const& info : infos) {
+    std::vector<cuda::Neighbour> neighbours;
+    for (auto const& other : infos)
+      if (other.index != info.index) neighbours.push_back({other.index, other.uuid});
+    found.gpus.push_back(std::make_unique<CudaGpu>(info, std::move(neighbours), waiting));
+  }
+  if (found.gpus.empty() && found.why_none.empty()) found.why_none = "no GPU: the driver shows none to this process";
+  return found;
+}
+
+}  // namespace chorus::devices

@@ -1,0 +1,60 @@
+#include "worker/service/parameters/requests/parameter_target.hpp"
+
+#include <algorithm>
+
+namespace chorus::service {
+
+using boost::asio::awaitable;
+using http::Checked;
+
+PushTarget ParameterTarget::push_target() const {
+  if (host) return {host->spec().dtype, host->spec().elements(), host->spec().row_elements};
+  return {placement->dtype, placement->elements, placement->row_elements};
+}
+
+parameters::RowRange ParameterTarget::rows() const {
+  if (host) return host->spec().rows();
+  return {0, placement->elements / std::max<std::uint64_t>(placement->row_elements, 1)};
+}
+
+bool ParameterTarget::is_lazy() const {
+  return host ? host->spec().lazy_rows.has_value() : placement->parameter.lazy_rows.has_value();
+}
+
+Dtype ParameterTarget::dtype() const { return host ? host->spec().dtype : placement->dtype; }
+
+awaitable<Checked<ParameterTarget>> ParameterTargets::find(http::Request const& request) {
+  ParameterTarget target;
+  auto const name = parameter_name(request);
+  if (!name) co_return name.error();
+  auto const deadline = deadline_of(request, std::chrono::steady_clock::now());
+  if (!deadline) co_return deadline.error();
+  target.deadline = *deadline;
+  auto const shard = request.query_number("shard", UINT32_MAX);
+  if (!shard) co_return shard.error();
+  auto const host = book_.find(*name, static_cast<std::uint32_t>(shard->value_or(0)));
+  if (*shard) {
+    if (!host) co_return host.error();
+    target.host = *host;
+    co_return target;
+  }
+  // The whole parameter is here: no other worker is needed.
+  if (host && (*host)->spec().is_whole() && (*host)->role() == parameters::ShardHost::Role::owner) {
+    target.host = *host;
+    co_return target;
+  }
+  auto placement = co_await access_.placement(*name, *deadline);
+  if (!placement) co_return placement.error();
+  target.placement = std::move(*placement);
+  co_return target;
+}
+
+awaitable<std::optional<http::Problem>> ParameterTargets::move_on(ParameterTarget& target) {
+  auto placement = co_await access_.placement(target.host->spec().parameter, target.deadline);
+  if (!placement) co_return placement.error();
+  target.host = nullptr;
+  target.placement = std::move(*placement);
+  co_return std::nullopt;
+}
+
+}  // namespace chorus::service
