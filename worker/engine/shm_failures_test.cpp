@@ -185,7 +185,7 @@ TEST_CASE("through shared memory, an impossible frame closes the link and fails 
       {"data of run 77, which was never opened", header([](auto& h) { h.run = 77; })},
       {"expected byte 0", header([](auto& h) { h.offset = 4; })},
       {"elements have 4 bytes", header([](auto& h) { h.length = 6; })},
-      {"beyond what was put into the ring", header([](auto& h) { h.length = 4000; })},
+      {"beyond what a ring can hold", header([](auto& h) { h.length = 4000; })},
   };
   for (auto const& [says, bad] : table) {
     CAPTURE(says);
