@@ -6,8 +6,7 @@
 // which only neighbours are near.
 //
 // Ranks are counted from the root on (common/rooted.hpp). gather: in round t place v sends the block of place v + t to
-// place v
-// - 1. scatter is the reverse. A sum grows from the last place towards the root.
+// the place before it. scatter is the reverse. A sum grows from the last place towards the root.
 //
 // Source: the pipelines ("chain") of Open MPI; Worringen, "Pipelining and overlapping for MPI collective operations",
 // LCN 2003.

@@ -13,23 +13,16 @@
 
 namespace chorus::process_group {
 
-// The devices of tensors that are not on the CPU, each once.
-inline std::vector<at::Device> devices_of(std::vector<at::Tensor> const& tensors) {
-  std::vector<at::Device> devices;
-  for (auto const& tensor : tensors)
-    if (!tensor.device().is_cpu() && std::find(devices.begin(), devices.end(), tensor.device()) == devices.end())
-      devices.push_back(tensor.device());
-  return devices;
-}
-
 class Queued {
  public:
   // Null if all tensors are on the CPU. From the thread that has queued.
   static std::shared_ptr<Queued const> before(std::vector<at::Tensor> const& read,
                                               std::vector<at::Tensor> const& written) {
-    auto devices = devices_of(read);
-    for (auto const device : devices_of(written))
-      if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+    std::vector<at::Device> devices;
+    for (auto const* tensors : {&read, &written})
+      for (auto const& tensor : *tensors)
+        if (!tensor.device().is_cpu() && std::find(devices.begin(), devices.end(), tensor.device()) == devices.end())
+          devices.push_back(tensor.device());
     return devices.empty() ? nullptr : std::make_shared<Queued const>(devices);
   }
 
