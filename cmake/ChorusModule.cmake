@@ -1,5 +1,5 @@
 # chorus_module(NAME plan [ROOMS low high] SRCS a.cpp b.cpp DEPS core [LIBS chorus_boost] [ALONE])
-# chorus_tests(NAME plan SRCS a_test.cpp DEPS plan)
+# chorus_tests(NAME plan SRCS a_test.cpp DEPS plan [OPTIMIZED])
 # chorus_test_support(NAME plan [ROOMS low high] SRCS a.cpp DEPS plan): what several of them share, the module plan_testing
 # for their DEPS
 # chorus_binary(NAME chorus-worker SRCS main.cpp DEPS worker)
@@ -9,6 +9,8 @@
 # ROOMS are folders of a module in one order: each may include those before it, and files beside the rooms may include all,
 # or, where the order names `.`, those before it (tests/house/rooms). A room that links without the others is a module of
 # its own instead.
+#
+# Tests are compiled without optimization, which takes half the time, unless OPTIMIZED: those that compute for seconds.
 #
 # Presets that compile several files of a target as one (CMAKE_UNITY_BUILD) need half the time. ALONE is for targets whose
 # files repeat each other's names by design: each of them stays one for the compiler.
@@ -24,7 +26,7 @@ function(_chorus_record kind name deps sources rooms)
 endfunction()
 
 function(_chorus_configure target)
-  cmake_parse_arguments(A "" "ALONE" "DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(A "" "ALONE;OPTIMIZED" "DEPS;LIBS" ${ARGN})
   if(A_ALONE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   endif()
@@ -37,6 +39,9 @@ function(_chorus_configure target)
   list(FILTER precompiled INCLUDE REGEX "^chorus_(boost|test_support)$")
   if(precompiled)
     list(GET precompiled 0 precompiled)
+    if(NOT A_OPTIMIZED AND TARGET ${precompiled}_unoptimized)
+      set(precompiled ${precompiled}_unoptimized)
+    endif()
     target_precompile_headers(${target} REUSE_FROM ${precompiled})
     # A precompiled header fits only the position independence it was made with: executables are compiled like libraries.
     get_target_property(type ${target} TYPE)
@@ -44,6 +49,16 @@ function(_chorus_configure target)
       set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
       target_compile_options(${target} PRIVATE -fPIC)
     endif()
+  endif()
+  if(NOT A_OPTIMIZED)
+    _chorus_unoptimized(${target})
+  endif()
+endfunction()
+
+# Sources whose optimization nobody would notice.
+function(_chorus_unoptimized target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   endif()
 endfunction()
 
@@ -53,22 +68,22 @@ function(chorus_module)
   add_library(chorus::${M_NAME} ALIAS chorus_${M_NAME})
   # A room is one for the compiler: most of the time goes into headers that all of its files include.
   set_target_properties(chorus_${M_NAME} PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
-  _chorus_configure(chorus_${M_NAME} DEPS ${M_DEPS} LIBS ${M_LIBS} ALONE ${M_ALONE})
+  _chorus_configure(chorus_${M_NAME} DEPS ${M_DEPS} LIBS ${M_LIBS} ALONE ${M_ALONE} OPTIMIZED ON)
   _chorus_record(module ${M_NAME} "${M_DEPS}" "${M_SRCS}" "${M_ROOMS}")
 endfunction()
 
 function(chorus_test_support)
-  cmake_parse_arguments(S "ALONE" "NAME" "ROOMS;SRCS;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(S "ALONE;OPTIMIZED" "NAME" "ROOMS;SRCS;DEPS;LIBS" ${ARGN})
   add_library(chorus_${S_NAME}_testing STATIC EXCLUDE_FROM_ALL ${S_SRCS})
   add_library(chorus::${S_NAME}_testing ALIAS chorus_${S_NAME}_testing)
-  _chorus_configure(chorus_${S_NAME}_testing DEPS ${S_DEPS} LIBS ${S_LIBS} doctest::doctest ALONE ${S_ALONE})
+  _chorus_configure(chorus_${S_NAME}_testing DEPS ${S_DEPS} LIBS ${S_LIBS} doctest::doctest ALONE ${S_ALONE} OPTIMIZED ${S_OPTIMIZED})
   _chorus_record(support ${S_NAME}_testing "${S_DEPS}" "${S_SRCS}" "${S_ROOMS}")
 endfunction()
 
 function(chorus_tests)
-  cmake_parse_arguments(T "ALONE" "NAME;TIMEOUT" "SRCS;DEPS;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "ALONE;OPTIMIZED" "NAME;TIMEOUT" "SRCS;DEPS;LIBS;LABELS" ${ARGN})
   add_executable(test_${T_NAME} ${T_SRCS} $<TARGET_OBJECTS:chorus_doctest_main>)
-  _chorus_configure(test_${T_NAME} DEPS ${T_DEPS} LIBS ${T_LIBS} doctest::doctest ALONE ${T_ALONE})
+  _chorus_configure(test_${T_NAME} DEPS ${T_DEPS} LIBS ${T_LIBS} doctest::doctest ALONE ${T_ALONE} OPTIMIZED ${T_OPTIMIZED})
   set_target_properties(test_${T_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${chorus_BINARY_DIR}/tests)
   add_test(NAME ${T_NAME} COMMAND test_${T_NAME})
   if(NOT T_TIMEOUT)
@@ -77,13 +92,18 @@ function(chorus_tests)
   if(NOT T_LABELS)
     set(T_LABELS unit)
   endif()
-  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
+  # A processor of CTest is half of one of the machine: stories wait for leases and deadlines most of the time.
+  set(processors 2)
+  if("e2e" IN_LIST T_LABELS)
+    set(processors 1)
+  endif()
+  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}" PROCESSORS ${processors})
   _chorus_record(tests ${T_NAME} "${T_DEPS}" "${T_SRCS}" "")
 endfunction()
 
 function(chorus_binary)
   cmake_parse_arguments(B "" "NAME" "SRCS;DEPS;LIBS" ${ARGN})
   add_executable(${B_NAME} ${B_SRCS})
-  _chorus_configure(${B_NAME} DEPS ${B_DEPS} LIBS ${B_LIBS})
+  _chorus_configure(${B_NAME} DEPS ${B_DEPS} LIBS ${B_LIBS} OPTIMIZED ON)
   _chorus_record(binary ${B_NAME} "${B_DEPS}" "${B_SRCS}" "")
 endfunction()

@@ -5,6 +5,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${chorus_BINARY_DIR}/bin)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# A compiler that collects its garbage only from a GiB on takes a tenth less time.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1048576>")
 # No function is replaced by another of its name at run time, so those of the same file may be inlined all the same.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
 
@@ -86,6 +88,12 @@ target_compile_definitions(chorus_boost PUBLIC
   # times as long, and no frame wants more alignment than operator new gives.
   BOOST_ASIO_DISABLE_STD_ALIGNED_ALLOC BOOST_ASIO_DISABLE_BOOST_ALIGN)
 target_link_libraries(chorus_boost PUBLIC Boost::headers Boost::json OpenSSL::SSL OpenSSL::Crypto Threads::Threads)
-# One precompiled header for every module that speaks Asio.
+# One precompiled header for every module that speaks Asio, and one for their tests.
 target_precompile_headers(chorus_boost PRIVATE ${chorus_SOURCE_DIR}/cmake/boost_precompiled.hpp)
 target_link_libraries(chorus_boost PRIVATE chorus_flags)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND PROJECT_IS_TOP_LEVEL)
+  add_library(chorus_boost_unoptimized OBJECT EXCLUDE_FROM_ALL ${chorus_SOURCE_DIR}/cmake/precompiled_only.cpp)
+  target_precompile_headers(chorus_boost_unoptimized PRIVATE ${chorus_SOURCE_DIR}/cmake/boost_precompiled.hpp)
+  target_link_libraries(chorus_boost_unoptimized PRIVATE chorus_boost chorus_flags)
+  target_compile_options(chorus_boost_unoptimized PRIVATE -O0)
+endif()

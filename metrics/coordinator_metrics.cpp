@@ -19,7 +19,7 @@ class CoordinatorMetrics::Impl {
         queue_waits(registry, Id::collective_queue_wait),
         stragglers(registry, Id::collective_straggler, max_workers),
         stalled(registry, Id::collectives_stalled),
-        errors(registry, Id::collective_errors),
+        errors(registry, Id::collective_errors, Series<prometheus::Counter>::default_limit + all_ops.size()),
         plans(registry, Id::plans),
         plan_errors(registry, Id::plan_error),
         members(registry, Id::members),
@@ -33,6 +33,8 @@ class CoordinatorMetrics::Impl {
     for (auto reason : {"request", "members", "trouble"}) membership_changes.with({reason});
     worker_takeovers.with({});
     for (auto result : {"succeeded", "failed"}) checkpoint_durations.with({result});
+    // Alerts ask how much these rise, which is nothing for a series that begins with its first event.
+    for (auto op : all_ops) errors.with({name(op), "digest_mismatch"});
     for (auto op : all_ops) stalled.with({name(op)}).Set(0);
   }
 
@@ -105,6 +107,10 @@ void CoordinatorMetrics::taken_over() { impl_->worker_takeovers.with({}).Increme
 void CoordinatorMetrics::checkpoint_ended(std::string_view result, double seconds, double wall_seconds) {
   impl_->checkpoint_durations.with({result}).Observe(seconds);
   if (result == "succeeded") impl_->checkpoint_timestamp.with({}).Set(wall_seconds);
+}
+
+void CoordinatorMetrics::checkpoint_needless(double wall_seconds) {
+  impl_->checkpoint_timestamp.with({}).Set(wall_seconds);
 }
 
 void CoordinatorMetrics::journal_written(double seconds) { impl_->journal_writes.with({}).Observe(seconds); }

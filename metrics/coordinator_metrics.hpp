@@ -57,6 +57,8 @@ class CoordinatorMetrics {
   void taken_over();                            // another process took over a worker's name
   // result: succeeded, failed. wall_seconds: now, since 1970.
   void checkpoint_ended(std::string_view result, double seconds, double wall_seconds);
+  // A checkpoint was due, and there was no parameter.
+  void checkpoint_needless(double wall_seconds);
 
   // Counts a write that succeeded.
   void journal_written(double seconds);

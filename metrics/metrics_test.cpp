@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <spdlog/logger.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -15,6 +16,7 @@
 
 using namespace chorus;
 using namespace chorus::metrics;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -26,10 +28,8 @@ bool has_line(std::string const& text, std::string const& line) {
 
 // A run of four ranks.
 FinishedRun ring_run() {
-  FinishedRun run{Op::all_reduce, "ring", "succeeded", "", 4, 4000, WireFormat::int8, 1024, 0.5, 10};
-  run.wait_seconds = 0.25;
-  run.reduced_bytes = 65536;
-  run.reduce_seconds = 0.125;
+  FinishedRun run{Op::all_reduce, "ring", "succeeded", "", 4, 4000, WireFormat::int8, 1024};
+  run.statistics = {.duration = 500ms, .wait_seconds = 0.25, .steps = 10, .reduced = {65536, 0.125}};
   return run;
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("a worker exports exactly its metrics of the catalogue") {
   metrics.identified("w0", {"eu", "eu-1", "r7", "h3"});
   metrics.run_begun(Op::all_reduce);
   metrics.run_finished(ring_run());
-  metrics.run_finished({Op::all_reduce, "ring", "failed", "peer_lost", 4, 4000, {}, 0, 0.5, 3});
+  metrics.run_finished({Op::all_reduce, "ring", "failed", "peer_lost", 4, 4000});
   metrics.lease_renewal("renewed");
   metrics.request("GET", "/v1/tensors/{name}", 200, 0.001);
   metrics.parameter_pushed("gradient", "applied", 0.001);
@@ -206,7 +206,7 @@ TEST_CASE("only pushes that were applied have a duration, and only checkpoints t
 
 TEST_CASE("a run that failed is counted by kind and enters no histogram") {
   WorkerMetrics metrics(build, 0);
-  metrics.run_finished({Op::all_reduce, "ring", "failed", "peer_lost", 4, 4000, {}, 0, 0.5, 3});
+  metrics.run_finished({Op::all_reduce, "ring", "failed", "peer_lost", 4, 4000});
   auto const text = metrics.text({});
   CHECK(has_line(text, R"(chorus_collective_errors_total{op="all_reduce",kind="peer_lost"} 1)"));
   CHECK(text.find("chorus_collective_duration_seconds") == std::string::npos);
@@ -224,8 +224,7 @@ TEST_CASE("links are read at the scrape, one series per peer and direction") {
 TEST_CASE("a GPU has series of its own, and its reductions lie beside those of the processor") {
   WorkerMetrics metrics(build, 0);
   auto run = ring_run();
-  run.gpu_reduced_bytes = 1000;
-  run.gpu_reduce_seconds = 0.5;
+  run.gpu_reduced = {1000, 0.5};
   metrics.run_finished(run);
   Scrape scrape;
   GpuState gpu{"cuda:1"};
@@ -319,9 +318,9 @@ TEST_CASE("stalled collectives are shown for every operation, also when there ar
 
 TEST_CASE("a value lies in the bucket whose bound it is, as in every Prometheus histogram") {
   WorkerMetrics metrics(build, 0);
-  for (double seconds : {0.0, 0.0001, 0.00011, 0.0002, 0.0004, 1000.0}) {
+  for (auto const duration : {0us, 100us, 110us, 200us, 400us, 1'000'000'000us}) {
     auto run = ring_run();
-    run.seconds = seconds;
+    run.statistics.duration = duration;
     metrics.run_finished(run);
   }
   auto const text = metrics.text({});

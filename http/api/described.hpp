@@ -42,7 +42,7 @@ BOOST_DESCRIBE_STRUCT(ParameterRequest, (),
 BOOST_DESCRIBE_STRUCT(ParameterEndpoint, (), (shard, elements, role, worker, incarnation, url, epoch, state))
 BOOST_DESCRIBE_STRUCT(Parameter, (),
                       (name, dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite,
-                       clients, lazy_rows, durability, device, bytes, epoch, why, state, endpoints))
+                       clients, lazy_rows, durability, device, bytes, epoch, uid, why, state, endpoints))
 BOOST_DESCRIBE_STRUCT(RunReport, (),
                       (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
                        input_digest, output_digest, version, error))

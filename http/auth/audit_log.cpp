@@ -13,6 +13,16 @@
 #include "http/tls/errc.hpp"
 
 namespace chorus::http {
+namespace {
+
+// Removes the last bytes that were written. False if that fails, or if another process has appended since.
+bool take_back(int descriptor, off_t bytes) {
+  struct stat held {};
+  auto const end = ::lseek(descriptor, 0, SEEK_CUR);
+  return ::fstat(descriptor, &held) == 0 && held.st_size == end && ::ftruncate(descriptor, end - bytes) == 0;
+}
+
+}  // namespace
 
 AuditLog::~AuditLog() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -20,6 +30,7 @@ AuditLog::~AuditLog() {
 
 void AuditLog::reopen() {
   if (descriptor_ >= 0) ::close(descriptor_);
+  is_torn_ = false;
   descriptor_ = ::open(file_.path().c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 }
 
@@ -45,12 +56,27 @@ void AuditLog::note(Request const& request, Response const& response, TimePoint 
   line["path"] = request.path;
   line["status"] = response.status;
   if (response.problem) line["code"] = kind(response.problem->code).name;
-  auto const text = boost::json::serialize(line) + '\n';
-  auto const written = ::write(descriptor_, text.data(), text.size());
-  bool const good = written == static_cast<ssize_t>(text.size());
-  if (!good && !has_complained_)
-    spdlog::error("the audit log {} cannot be written: {}", file_.path(), std::strerror(errno));
-  has_complained_ = !good;
+  auto const error = append(boost::json::serialize(line) + '\n');
+  if (error != 0 && !has_complained_)
+    spdlog::error("the audit log {} cannot be written: {}", file_.path(), std::strerror(error));
+  has_complained_ = error != 0;
+}
+
+int AuditLog::append(std::string line) {
+  if (is_torn_) line.insert(line.begin(), '\n');
+  std::size_t done = 0;
+  while (done < line.size()) {
+    auto const written = ::write(descriptor_, line.data() + done, line.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      auto const error = written < 0 ? errno : ENOSPC;
+      if (done > 0) is_torn_ = !take_back(descriptor_, static_cast<off_t>(done));
+      return error;
+    }
+    done += static_cast<std::size_t>(written);  // less than all of it on a full disk; the next write says why
+  }
+  is_torn_ = false;
+  return 0;
 }
 
 }  // namespace chorus::http

@@ -25,15 +25,18 @@ class AuditLog {
 
   // Errors: AuthErrc::unreadable.
   [[nodiscard]] Status open();
-  // Each line is one write. Failed writes are reported in the service's log, once until writing works again.
+  // Each line is one write, and is in the file whole or not at all. Failed writes are reported in the service's log,
+  // once until writing works again.
   void note(Request const& request, Response const& response, TimePoint now, WallTime today);
 
  private:
   void reopen();
+  [[nodiscard]] int append(std::string line);  // 0, or the error of the system
 
   WatchedFile file_;
   int descriptor_ = -1;
   bool has_complained_ = false;
+  bool is_torn_ = false;  // the file ends with a part of a line
 };
 
 }  // namespace chorus::http

@@ -1,8 +1,10 @@
 // Tokens, their file, and the decisions of a guard.
 #include <doctest/doctest.h>
 
+#include "http/auth/audit_log.hpp"
 #include "http/auth/guard.hpp"
 #include "http/auth/token_file.hpp"
+#include "tests/support/faults/full_disk.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 using namespace chorus::http;
@@ -280,6 +282,25 @@ TEST_CASE("the audit has every change with its caller, and no secret") {
                    R"("path":"/submit","status":204})") != std::string::npos);
   CHECK(audit.find(R"("status":401,"code":"unauthorized"})") != std::string::npos);
   CHECK(audit.find("stranger-token") == std::string::npos);
+}
+
+TEST_CASE("a line for which the disk has no room leaves no part of it in the audit") {
+  ScratchDirectory const directory;
+  auto const path = directory / "audit.jsonl";
+  AuditLog log(path);
+  REQUIRE(log.open().has_value());
+  Request request;
+  request.path = "/one";
+  auto const note = [&] { log.note(request, Response(204), WatchedFile::TimePoint() + seconds(100), noon()); };
+  note();
+  auto const first = content_of(path);
+  {
+    chorus::testing::FullDisk const room_for_a_part(first.size() + first.size() / 2);
+    note();
+    CHECK(content_of(path) == first);
+  }
+  note();
+  CHECK(content_of(path) == first + first);
 }
 
 TEST_CASE("a changed file is read again, and a broken one leaves the tokens as they were") {

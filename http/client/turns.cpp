@@ -1,6 +1,7 @@
 #include "http/client/turns.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "http/wire/errc.hpp"
 
@@ -11,6 +12,19 @@ namespace asio = boost::asio;
 
 constexpr unsigned temporary_redirect = 307;
 constexpr std::size_t redirects_max = 4;
+
+// The service that a redirect names; empty if there is none, or if the URL is malformed.
+std::optional<std::string> target_of(Answer const& answer) {
+  auto const location = answer.fields.find("Location");
+  auto const url = location ? parse_url(*location) : Result<Url>(Url());
+  if (!location || !url) return std::nullopt;
+  return std::string(location->substr(0, location->size() - url->path.size()));
+}
+
+bool is_secure(std::string_view service) {
+  auto const url = parse_url(service);
+  return url && url->scheme == "https";
+}
 
 }  // namespace
 
@@ -27,17 +41,9 @@ void Turns::pass_on(std::string_view url) {
   present_ = *next;
 }
 
-// Follows a redirect of the present service to this URL. False if it is malformed.
-bool Turns::go_to(std::string_view location) {
-  auto const url = parse_url(location);
-  if (!url) return false;
-  present_ = std::string(location.substr(0, location.size() - url->path.size()));
-  return true;
-}
-
 asio::awaitable<Result<Answer>> Turns::send(Call call, TimePoint deadline, SendOne one) {
   auto const rest = call.url.substr(urls_.front().size());
-  std::size_t redirects = 0;
+  std::vector<std::string> redirecting;
   for (std::size_t asked = 1;; ++asked) {
     auto const service = present_;
     call.url = service + rest;
@@ -50,8 +56,19 @@ asio::awaitable<Result<Answer>> Turns::send(Call call, TimePoint deadline, SendO
       continue;
     }
     if (answer->status != temporary_redirect) co_return answer;
-    auto const location = answer->fields.find("Location");
-    if (!location || !go_to(*location) || ++redirects > redirects_max) co_return answer;
+    redirecting.push_back(service);
+    auto const target = target_of(*answer);
+    if (target && is_secure(service) && !is_secure(*target)) {
+      pass_on(service);
+      co_return Error(HttpErrc::tls_failed, service + " redirects to " + *target + ", which is not encrypted");
+    }
+    bool const is_circle = target && std::ranges::find(redirecting, *target) != redirecting.end();
+    if (target && !is_circle && redirecting.size() <= redirects_max) {
+      present_ = *target;
+      continue;
+    }
+    pass_on(service);
+    if (asked >= urls_.size()) co_return answer;
   }
 }
 

@@ -25,7 +25,6 @@ class Turns {
 
  private:
   void pass_on(std::string_view url);
-  [[nodiscard]] bool go_to(std::string_view location);
 
   std::vector<std::string> const urls_;
   std::string present_;

@@ -31,6 +31,10 @@ Checked<ByteRange> parse_range(std::string_view field, std::uint64_t length) {
     return Problem(ProblemCode::bad_request,
                    "Range is '" + std::string(field) + "', expected one of bytes=2-5, bytes=2-, bytes=-4");
   };
+  auto const several = [&] {
+    return Problem(ProblemCode::range_not_satisfiable,
+                   "Range is '" + std::string(field) + "', but only one range is served at a time");
+  };
   auto const unsatisfiable = [&] {
     return Problem(ProblemCode::range_not_satisfiable,
                    "Range is '" + std::string(field) + "', but there are " + std::to_string(length) + " bytes");
@@ -39,6 +43,7 @@ Checked<ByteRange> parse_range(std::string_view field, std::uint64_t length) {
   if (equals == std::string_view::npos || !equals_ignoring_case(trimmed(field.substr(0, equals)), "bytes"))
     return malformed();
   auto const set = trimmed(field.substr(equals + 1));
+  if (set.find(',') != std::string_view::npos) return several();
   auto const dash = set.find('-');
   if (dash == std::string_view::npos) return malformed();
   auto const before = set.substr(0, dash), after = set.substr(dash + 1);

@@ -19,8 +19,8 @@ struct ByteRange {
 [[nodiscard]] bool is_in_other_unit(std::string_view field);
 
 // Parses "bytes=2-5", "bytes=2-" or "bytes=-4" against a representation of `length` bytes; an end beyond it is cut.
-// Problems: range_not_satisfiable if nothing of the range exists (answer with Content-Range:
-// content_range_of_none(length)); bad_request for everything else, also several ranges and other units.
+// Problems: range_not_satisfiable if nothing of the range exists, or for several ranges (answer with Content-Range:
+// content_range_of_none(length)); bad_request for everything else, also other units.
 [[nodiscard]] Checked<ByteRange> parse_range(std::string_view field, std::uint64_t length);
 
 [[nodiscard]] std::string content_range(ByteRange range, std::uint64_t length);  // "bytes 2-5/10"

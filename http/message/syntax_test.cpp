@@ -112,10 +112,17 @@ TEST_CASE("a range without a byte in it cannot be satisfied") {
   CHECK(parse_range("bytes=-1", 0).error().code == ProblemCode::range_not_satisfiable);
 }
 
+TEST_CASE("several ranges are not served") {
+  for (auto const* text : {"bytes=0-1,3-4", "bytes=0-1, 0-1", "bytes=-1,20-30"}) {
+    INFO(std::string(text));
+    CHECK(parse_range(text, 10).error().code == ProblemCode::range_not_satisfiable);
+  }
+}
+
 TEST_CASE("text other than one range of bytes is a bad request") {
   for (auto const* text :
-       {"", "bytes", "bytes=", "bytes=-", "bytes=5", "bytes=5-4", "bytes=0-1,3-4", "bytes=a-b", "bytes=+1-2",
-        "bytes=-1-2", "bytes=1--2", "bytes=0x1-2", "elements=0-1", "bytes=18446744073709551616-", "bytes=1 -2"}) {
+       {"", "bytes", "bytes=", "bytes=-", "bytes=5", "bytes=5-4", "bytes=a-b", "bytes=+1-2", "bytes=-1-2", "bytes=1--2",
+        "bytes=0x1-2", "elements=0-1", "bytes=18446744073709551616-", "bytes=1 -2"}) {
     INFO(std::string(text));
     CHECK(parse_range(text, 10).error().code == ProblemCode::bad_request);
   }

@@ -21,7 +21,8 @@ struct Page {
 // In the order of ProblemCode.
 constexpr std::array<Page, codes> pages{{
     {not_leader, "Several coordinators run, and this one is a standby.",
-     "Ask again at the URL in Location; clients that follow redirects do so by themselves (curl -L)."},
+     "Ask again at the URL in Location; clients that follow redirects do so by themselves (curl --location-trusted, "
+     "which keeps the token)."},
     {bad_request, "The request is not valid HTTP, or a header field or query parameter cannot be read.",
      "The detail says what is wrong, and where. Correct it and ask again; /openapi.json has every field and "
      "parameter."},
@@ -104,11 +105,11 @@ constexpr std::array<Page, codes> pages{{
     {precondition_failed, "If-Match or If-None-Match does not hold: the tensor has changed.",
      "Read it again, and repeat the change with its new ETag if it is still wanted."},
     {payload_too_large, "The body is larger than this route accepts; the detail has the limit.",
-     "Send less: several requests, or a list in parts. Tensors are limited by the worker's "
-     "--memory-limit-bytes alone."},
+     "Send less: several requests, or a list in parts. A tensor is limited by the worker's --tensor-limit-bytes, "
+     "and by --memory-limit-bytes, which all tensors share."},
     {unsupported_media_type, "The body has a Content-Type or Content-Encoding that this route does not read.",
      "Send bytes as application/octet-stream and messages as application/json, neither of them compressed."},
-    {range_not_satisfiable, "The Range lies outside of what is there, or is of a form that is not served.",
+    {range_not_satisfiable, "The Range lies outside of what is there, or has several ranges, which are not served.",
      "Ask for one range, `bytes=a-b`, within the length that HEAD tells."},
     {misdirected, "The worker does not own this shard, or no longer.",
      "GET /v1/parameters/{name} at the coordinator says who does: ask that worker."},

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "http/routing/paging.hpp"
+
 using namespace chorus::http;
 
 namespace {
@@ -113,6 +115,19 @@ TEST_CASE("a number in the query is within its limit or named in a problem") {
     CHECK(number.error().detail.find(name) != std::string::npos);
   }
   CHECK(request.query_number("limit", 9).has_error());
+}
+
+TEST_CASE("every wrong limit of a page is answered with the same bounds") {
+  for (std::string const text : {"0", "1001", "-1", "x", ""}) {
+    CAPTURE(text);
+    Request request;
+    request.query = {{"limit", text}};
+    CHECK(page_of(request).error().detail ==
+          "query parameter 'limit' is '" + text + "', expected a number from 1 to 1000");
+  }
+  Request request;
+  request.query = {{"limit", "1000"}};
+  CHECK(page_of(request)->limit == 1000);
 }
 
 TEST_CASE("header fields keep their order and compare without case") {

@@ -64,6 +64,7 @@ Status Security::answer_to(std::string const& host) {
 }
 
 std::optional<double> Security::certificate_ends_seconds() const {
+  if (tls_) static_cast<void>(tls_->current());
   auto const certificate = tls_ ? tls_->certificate() : std::nullopt;
   if (!certificate) return std::nullopt;
   return static_cast<double>(certificate->ends.time_since_epoch().count());

@@ -37,14 +37,15 @@ class Security {
   [[nodiscard]] bool authenticates() const { return guard_.authenticates(); }
   // True if the operator chose that every caller may do everything.
   [[nodiscard]] bool is_unprotected() const { return insecure_no_auth_ && !authenticates(); }
-  // Expiry of the certificate that this service shows, in seconds since 1970.
+  // Expiry of the certificate that this service shows, in seconds since 1970. Reads changed files again, also while no
+  // connection begins.
   [[nodiscard]] std::optional<double> certificate_ends_seconds() const;
 
  private:
   bool const insecure_no_auth_;
   std::string const certificate_path_;
   Guard guard_;
-  std::optional<TlsContext> tls_;
+  mutable std::optional<TlsContext> tls_;  // reads files that have changed
   Credentials credentials_;
 };
 

@@ -46,7 +46,7 @@ std::string request_from(int socket, Until until = Until::body) {
 }  // namespace
 
 ScriptedServer::ScriptedServer(std::vector<Script> connections)
-    : connections_(std::move(connections)), listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    : connections_(std::move(connections)), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -75,7 +75,7 @@ void ScriptedServer::play() {
   for (auto const& script : connections_) {
     pollfd waiting{listener_, POLLIN, 0};
     if (::poll(&waiting, 1, patience_ms) <= 0) break;
-    auto const socket = ::accept(listener_, nullptr, nullptr);
+    auto const socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     for (auto const& answer : script) {
       auto const is_interim = answer.starts_with("HTTP/1.1 1");  // sent while the body is still arriving
       auto const request = request_from(socket, is_interim ? Until::header : Until::body);

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
+#include <system_error>
 
 #include "http/tls/errc.hpp"
 
@@ -15,9 +16,12 @@ namespace {
 constexpr char const* suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 constexpr char const* older_ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
+// A file that cannot be opened leaves the system's reason first, and one of OpenSSL without it last.
 std::string openssl_reason() {
+  auto const first = ::ERR_peek_error();
   auto const code = ::ERR_peek_last_error();
   ::ERR_clear_error();
+  if (ERR_SYSTEM_ERROR(first)) return std::generic_category().message(ERR_GET_REASON(first));
   if (code == 0) return "unknown";
   if (auto const* const reason = ::ERR_reason_error_string(code)) return reason;
   std::array<char, 256> text{};

@@ -1,14 +1,18 @@
 // Tokens that are replaced while services talk to each other: a caller with the new token is never refused.
+// Certificates that are replaced while no connection begins.
 #include <doctest/doctest.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <optional>
+#include <thread>
 
 #include "http/auth/credentials.hpp"
 #include "http/auth/guard.hpp"
 #include "http/client/client.hpp"
+#include "http/server/security.hpp"
 #include "http/testing/live_server.hpp"
+#include "tests/support/certificates.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 using namespace chorus;
@@ -106,4 +110,20 @@ TEST_CASE("a caller with the old token is refused, and let in when the new one h
   talk.show("new");
   CHECK(talk.put() == 200);
   CHECK(talk.upgrade());
+}
+
+TEST_CASE("the time at which a certificate expires is that of the file, also while no connection begins") {
+  chorus::testing::Authority authority;
+  auto const own = authority.issue("service", {"127.0.0.1"});
+  SecurityOptions options;
+  options.tls_certificate = own.certificate;
+  options.tls_key = own.key;
+  Security security(options, {}, [](std::string_view) {});
+  REQUIRE(security.open().has_value());
+  auto const first = security.certificate_ends_seconds();
+  authority.issue("service", {"127.0.0.1"}, std::chrono::hours(100));
+  auto const deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (security.certificate_ends_seconds() == first && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();  // the files are looked at once a second
+  CHECK(*security.certificate_ends_seconds() > *first + 90 * 3600);
 }

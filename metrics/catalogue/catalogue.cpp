@@ -288,9 +288,12 @@ constexpr std::array table{
     counter(Id::parameter_log_errors, "chorus_parameter_log_errors_total", {}, worker,
             "Failures of the disk to take what a log has; pushes are not acknowledged until it does."),
     histogram(Id::checkpoint_duration, "chorus_checkpoint_duration_seconds", Buckets::duration_seconds, {"result"},
-              coordinator, "Duration of checkpoints of parameters, by result (succeeded, failed)."),
+              coordinator,
+              "Duration of checkpoints of parameters, by result (succeeded, failed). One that a lost or unavailable "
+              "parameter stops before anything is written has failed."),
     gauge(Id::checkpoint_timestamp, "chorus_checkpoint_timestamp_seconds", {}, coordinator,
-          "When the last checkpoint that succeeded was committed, in seconds since 1970: its age is time() - this."),
+          "When the last checkpoint that succeeded was committed, or a scheduled one found no parameter, in seconds "
+          "since 1970: its age is time() - this. No series before the first of these since the start."),
     gauge(Id::checkpoint_interval, "chorus_checkpoint_interval_seconds", {}, coordinator,
           "How often a checkpoint is made by itself; there if one is."),
     gauge(Id::parameters, "chorus_parameters", {"state"}, coordinator,

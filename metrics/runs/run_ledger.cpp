@@ -100,16 +100,18 @@ void RunLedger::ended(FinishedRun const& run) {
     ++errors_[{run.op, std::string(run.kind)}];
     return;
   }
-  cell.seconds.count(run.seconds, 1e4);
-  if (run.steps > 0) cell.step_seconds.count(run.seconds / run.steps, 1e6);
-  if (run.wait_seconds > 0) add(wait_seconds_[op], run.wait_seconds);
-  if (run.reduced_bytes > 0) {
-    add(reduced_bytes_[static_cast<std::size_t>(run.dtype)], run.reduced_bytes);
-    add(reduce_seconds_[static_cast<std::size_t>(run.dtype)], run.reduce_seconds);
+  auto const& did = run.statistics;
+  auto const seconds = did.seconds();
+  cell.seconds.count(seconds, 1e4);
+  if (did.steps > 0) cell.step_seconds.count(seconds / did.steps, 1e6);
+  if (did.wait_seconds > 0) add(wait_seconds_[op], did.wait_seconds);
+  if (did.reduced.bytes > 0) {
+    add(reduced_bytes_[static_cast<std::size_t>(run.dtype)], did.reduced.bytes);
+    add(reduce_seconds_[static_cast<std::size_t>(run.dtype)], did.reduced.seconds);
   }
-  if (run.gpu_reduced_bytes > 0) {
-    add(gpu_reduced_bytes_[static_cast<std::size_t>(run.dtype)], run.gpu_reduced_bytes);
-    add(gpu_reduce_seconds_[static_cast<std::size_t>(run.dtype)], run.gpu_reduce_seconds);
+  if (run.gpu_reduced.bytes > 0) {
+    add(gpu_reduced_bytes_[static_cast<std::size_t>(run.dtype)], run.gpu_reduced.bytes);
+    add(gpu_reduce_seconds_[static_cast<std::size_t>(run.dtype)], run.gpu_reduced.seconds);
   }
   if (run.compression) {
     add(compressed_bytes_[static_cast<std::size_t>(*run.compression)], run.bytes);
@@ -119,8 +121,8 @@ void RunLedger::ended(FinishedRun const& run) {
     cell.ranks = run.ranks;
     cell.factor = bus_factor(run.op, run.ranks);
   }
-  if (!(run.seconds > 0) || cell.factor == 0 || run.bytes == 0) return;
-  auto const bandwidth = static_cast<double>(run.bytes) / run.seconds;
+  if (!(seconds > 0) || cell.factor == 0 || run.bytes == 0) return;
+  auto const bandwidth = static_cast<double>(run.bytes) / seconds;
   cell.algorithm_bandwidth.count(bandwidth, 1e-7);
   cell.bus_bandwidth.count(bandwidth * cell.factor, 1e-7);
 }

@@ -1,6 +1,7 @@
 """A rank of `chorus.torch.Elastic` for test_elastic.py: trains, meets what its arguments say, and prints what it has.
 
-Arguments: PLACE:WHAT:STEP each. A process that was started again meets nothing.
+Arguments: PLACE:WHAT:STEP each. A process that was started again meets nothing, but for "comes late": it begins when
+the others have ended.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ import json
 import os
 import signal
 import sys
+import time
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+import chorus
 import chorus.torch
 
 PLACE, SIZE, RESTART = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "CHORUS_RESTART"))
@@ -31,7 +34,7 @@ def fate(step: int) -> str:
 
 def gradients(model: Any, step: int) -> bool:
     loss = model(torch.full((1, 2), 6.0 * (step + 1), dtype=torch.float64)).sum()
-    if fate(step) == "is_killed":
+    if fate(step) in ("is_killed", "comes_late"):
         os.kill(os.getpid(), signal.SIGKILL)
     if fate(step) == "divides":
         return bool(1 / 0)
@@ -42,8 +45,18 @@ def gradients(model: Any, step: int) -> bool:
     return True
 
 
+def await_end_of_others() -> None:
+    """Returns when the worker of no other rank is ready, as a process does whose start has taken so long."""
+    with chorus.Client(os.environ["CHORUS_COORDINATOR"]) as client:
+        while any(worker.state == "ready" for worker in client.workers()):
+            time.sleep(0.02)
+
+
 def main() -> None:
     torch.set_num_threads(1)
+    late = any(one.startswith(f"{PLACE}:comes_late:") for one in sys.argv[1:])
+    if late and RESTART > 0:
+        await_end_of_others()
     # Gradients of all ranks are the same, and all sums exact: a step that is left out or done twice changes the result.
     model = torch.nn.Linear(2, 1, bias=False).double()
     torch.nn.init.constant_(model.weight, float(PLACE))  # ranks begin with different weights
@@ -52,7 +65,8 @@ def main() -> None:
     steps = []
     with chorus.torch.Elastic(model, optimizer, scheduler, timeout=60) as elastic:
         began = [elastic.began]
-        while elastic.step < max(STEPS, elastic.began + STEPS_TOGETHER) or elastic.size < SIZE:
+        size = SIZE - any(":comes_late:" in one for one in sys.argv[1:])
+        while elastic.step < max(STEPS, elastic.began + STEPS_TOGETHER) or elastic.size < size:
             step = elastic.step
             if elastic.train(lambda model: gradients(model, step)):
                 scheduler.step()

@@ -123,3 +123,11 @@ def until(condition: Callable[[], Any], what: str) -> Any:
         assert time.monotonic() < deadline, f"waited in vain until {what}"
         time.sleep(0.005)
     return value
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs: one that has ended and that its parent has not asked for does not."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -122,6 +122,17 @@ def test_a_loop_ends_with_work_in_flight(fleet: Fleet) -> None:
     assert threading.active_count() <= before + 2  # idle threads of the pool
 
 
+def test_a_closed_client_says_so(fleet: Fleet) -> None:
+    async def story(client: chorus.aio.Client) -> None:
+        worker, stream = await client.worker("a"), client.events()
+        client.close()
+        for call in (client.workers(), worker.tensors(), stream.__anext__()):
+            with pytest.raises(ValueError, match="the client is closed"):
+                await call
+
+    in_loop(fleet, story)
+
+
 def test_problems_are_raised_where_they_are_awaited(fleet: Fleet) -> None:
     async def story(client: chorus.aio.Client) -> None:
         results = await asyncio.gather(

@@ -20,7 +20,7 @@ from chorus.torch import elastic  # noqa: E402
 PROGRAM = pathlib.Path(__file__).parent / "elastic_training.py"
 
 
-def launched(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def launched(*arguments: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python/src"), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("CHORUS_COORDINATOR", None)
     ran = subprocess.run(
@@ -30,7 +30,7 @@ def launched(*arguments: str) -> "subprocess.CompletedProcess[str]":
         text=True,
         timeout=3 * torch_ranks.PATIENCE_S,
     )
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == status, ran.stderr
     return ran
 
 
@@ -85,6 +85,15 @@ def test_a_rank_that_others_are_ahead_of_is_caught_up(extension: None) -> None:
     assert [(one["weights"], one["scheduled"]) for one in found] == [(expected_weights(10), 10)] * 3
     assert found[2]["began"] in ([0, 5], [0, 4])  # 4 if the new epoch has kept the others from ending the step
     assert set().union(*(one["steps"] for one in found)) == set(range(10))
+
+
+@pytest.mark.parametrize("place", ["0", "2"])
+def test_a_rank_that_comes_back_when_the_others_have_ended_says_so(extension: None, place: str) -> None:
+    ran = launched("--nproc", "3", "--restarts", "1", str(PROGRAM), f"{place}:comes_late:5", status=1)
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert sorted(one["place"] for one in found) == [one for one in range(3) if one != int(place)]
+    (end,) = {one["steps"][-1] + 1 for one in found}
+    assert f"TooLate: the other ranks of group 'launch-" in ran.stderr and f"have ended with step {end}" in ran.stderr
 
 
 def test_programs_of_the_page_run_as_written(extension: None, tmp_path: pathlib.Path) -> None:

@@ -6,6 +6,7 @@ import signal
 import threading
 from typing import Any
 
+import numpy
 import pytest
 
 import torch_ranks
@@ -73,6 +74,44 @@ def test_a_push_in_doubt_is_repeated_before_the_next_one() -> None:
         table(torch.tensor(2)).sum().backward()
         table.push()
         assert table.parameter.sequence == 2 and table.parameter.pull()[:4].ravel().tolist() == [0, 1, 1, 0]
+
+
+def test_gradients_of_a_push_that_was_refused_come_with_the_next(client: Client) -> None:
+    table = chorus.torch.Embedding(client.create_parameter("refused", "all", [4, 1]))
+    table(torch.tensor([0, 1])).sum().backward()
+    client.delete_parameter("refused")
+    for _ in range(2):
+        with pytest.raises(chorus.UnknownParameter):
+            table.push()
+    client.create_parameter("refused", "all", [4, 1])
+    table(torch.tensor([1, 2])).sum().backward()
+    assert table.push() is not None and table.push() is None
+    assert client.parameter("refused").pull().ravel().tolist() == [1, 2, 1, 0]
+    client.delete_parameter("refused")
+
+
+def test_a_push_that_has_no_room_is_repeated_as_it_was(client: Client) -> None:
+    made: dict[str, Any] = {"shape": [100, 1], "lazy_rows": 1, "shards": 2}
+    probe, together, apart = client.create_parameter("probe", "all", **made), [0], []
+    probe.push_rows([0], numpy.ones((1, 1), "f4"))
+    for row in range(1, 100):
+        try:
+            probe.push_rows([row], numpy.ones((1, 1), "f4"))
+            apart.append(row)  # the other shard has had room
+        except chorus.RowsExhausted:
+            together.append(row)
+        if apart and len(together) > 1:
+            break
+    client.delete_parameter("probe")
+    rows = torch.tensor([*together[:2], apart[0]])
+    table = chorus.torch.Embedding(client.create_parameter("narrow", "all", **made))
+    table(rows).sum().backward()
+    for _ in range(2):
+        with pytest.raises(chorus.RowsExhausted):
+            table.push()
+        assert table.parameter.pull_rows(rows.sort()[0]).sum() == 1  # of the shard that has had room
+        table(rows[2]).sum().backward()  # comes after it
+    client.delete_parameter("narrow")
 
 
 def test_threads_have_objects_of_their_own(client: Client) -> None:

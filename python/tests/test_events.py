@@ -35,6 +35,11 @@ def test_a_stream_without_a_position_begins_with_what_comes_next(client: Client)
     assert seen == []
 
 
+def test_types_are_a_collection(client: Client) -> None:
+    with pytest.raises(TypeError, match="types is 'worker.joined', expected a collection"):
+        client.events(0, types="worker.joined")
+
+
 def test_another_thread_may_end_a_stream(client: Client) -> None:
     stream = client.events()
     threading.Timer(0.2, stream.close).start()

@@ -33,6 +33,8 @@ def test_waiting_ends_in_time_and_says_what_is_missing(client: Client) -> None:
     assert {"a", "b"} <= {worker.id for worker in client.wait_for_workers(["b", "a"])}
     with pytest.raises(chorus.NoAnswer, match="until workers nobody are ready, 1 of 2"):
         client.wait_for_workers(["a", "nobody"], timeout=0.3)
+    with pytest.raises(TypeError, match="workers is a string"):
+        client.wait_for_workers("ab", timeout=0.3)
     with pytest.raises(chorus.NoAnswer, match="no group has that name"):
         client.wait_for_group("never", timeout=0.3)
 

@@ -197,6 +197,20 @@ def test_bf16_as_bits_and_of_ml_dtypes(pair: Pair) -> None:
     assert [result.tolist() for result in sums] == [[3, 4], [3, 4]]
 
 
+def test_scalars_of_numpy_are_read(pair: Pair) -> None:
+    def story(group: Group, rank: int) -> Any:
+        own, out = numpy.float32(rank + 1), numpy.zeros((), "f4")
+        assert group.all_reduce(own, out) is out
+        sent = group.broadcast(own if rank == 0 else numpy.zeros((), "f4"))
+        reduced = group.reduce(own, in_place=False)
+        assert (reduced.shape, reduced.tolist()) == ((), 3) if rank == 0 else reduced is None
+        received = numpy.zeros(())
+        group.sendrecv(numpy.float64(rank), 1 - rank, received, 1 - rank)
+        return out.tolist(), sent.tolist(), received.tolist(), group.all_gather(own).tolist()
+
+    assert pair.both(story) == [(3, 1, 1, [1, 2]), (3, 1, 0, [1, 2])]
+
+
 class OnlyDlpack:
     """An array that says no more than DLPack does, as torch's."""
 

@@ -106,6 +106,32 @@ def test_a_join_ends_when_another_thread_closes_the_worker(library: Library, bar
     assert isinstance(failures[0], (chorus.Stopped, chorus.NotAssigned, chorus.NoCoordinator))
 
 
+def test_the_group_of_init_ends_calls_of_other_threads_when_it_is_closed(
+    library: Library, bare: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = {"CHORUS_COORDINATOR": bare.coordinator.url, "CHORUS_GROUP": "alone", "RANK": "0", "WORLD_SIZE": "1"}
+    for name, value in place.items():
+        monkeypatch.setenv(name, value)
+    group = chorus.init(timeout=PATIENCE_S)
+    failures: list[chorus.ChorusError] = []
+
+    def receives() -> None:
+        try:
+            group.recv(bytearray(1), 0, timeout=PATIENCE_S)  # which nobody sends
+        except chorus.ChorusError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=receives)
+    thread.start()
+    until(lambda: group._handle._users, "the receive is under way")
+    group.close()
+    thread.join()
+    assert isinstance(failures[0], chorus.Aborted)
+    with pytest.raises(chorus.Stopped, match="group 'alone' is closed"):
+        group.barrier()
+    group.close()
+
+
 def test_a_group_keeps_its_worker_and_both_end_with_their_last_reference(library: Library, bare: Fleet) -> None:
     worker = chorus.Worker(bare.coordinator.url, "kept")
     bare.client.wait_for_workers(["kept"], timeout=PATIENCE_S)

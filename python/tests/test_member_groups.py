@@ -1,5 +1,9 @@
 """Groups that workers of this process make of themselves, divide and delete."""
 
+import fractions
+
+from typing import Any
+
 import numpy
 import pytest
 
@@ -35,6 +39,26 @@ def test_workers_make_a_group_of_themselves_divide_it_and_delete_it(pair: Pair) 
     for half in halves:
         pair.workers[0].delete_group(half.name)
     until(lambda: [group.name for group in pair.client.groups()].count("own") == 0, "it is deleted")
+
+
+def test_numbers_may_be_those_of_numpy(pair: Pair) -> None:
+    one: Any = numpy.int64(1)
+    two: Any = numpy.uint8(2)
+    timeouts: list[Any] = [numpy.float32(PATIENCE_S), numpy.int64(PATIENCE_S), fractions.Fraction(PATIENCE_S)]
+    worker = pair.workers[0]
+    assert worker.empty(two).shape == (2,) and worker.empty((two, one)).shape == (2, 1)
+    alone = worker.create_group("counted", [worker.id], timeout=timeouts[0])
+    for timeout in timeouts:
+        alone.barrier(timeout=timeout)
+    worker.delete_group("counted")
+    pair.client.wait_for_workers(two, timeout=PATIENCE_S)
+    assert len(pair.client.create_group("counted", two).members) == 2
+    pair.client.delete_group("counted")
+    ready = one * len([worker for worker in pair.client.workers() if worker.state == "ready"])
+    with pytest.raises(chorus.NotAssigned, match="workers are ready"):
+        worker.create_group("counted", ready + one, timeout=1)
+    with pytest.raises(TypeError, match="timeout is '1', expected seconds"):
+        alone.barrier(timeout="1")  # type: ignore[arg-type]
 
 
 def test_a_group_of_more_workers_than_are_ready_is_not_made(pair: Pair) -> None:

@@ -54,8 +54,10 @@ def test_what_cannot_be_is_refused(pair: Pair) -> None:
     x = numpy.zeros(4)
     with pytest.raises(chorus.BadArgument, match="rank 2 in a group of 2"):
         group.send(x, 2)
-    with pytest.raises(chorus.BadArgument, match="tag 2147483648"):
+    with pytest.raises(ValueError, match="tag is 2147483648"):
         group.send(x, 1, tag=1 << 31)
+    with pytest.raises(ValueError, match="tag is -1, expected 0 to 2147483647$"):
+        group.send(x, 1, tag=-1)
     with pytest.raises(ValueError, match="source is -1"):
         group.recv(x, -1)
     with pytest.raises(TypeError, match="peer is 'b'"):

@@ -4,10 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from chorus import Client
-from services import ROOT, Fleet
+from chorus.native.library import Library
+from chorus.programs import LocalCoordinator
+from services import ROOT, Fleet, alive, until
 
 ENVIRONMENT = {"PYTHONPATH": str(ROOT / "python/src"), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -56,3 +59,30 @@ client.workers()
         [sys.executable, "-c", story, fleet.coordinator.url], env=ENVIRONMENT, capture_output=True, timeout=20
     )
     assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_a_coordinator_outlives_the_thread_that_has_started_it(library: Library) -> None:
+    made: list[LocalCoordinator] = []
+    thread = threading.Thread(target=lambda: made.append(LocalCoordinator()))
+    thread.start()
+    thread.join()
+    with made[0] as coordinator, Client(coordinator.url) as client:
+        # The kernel has signalled the program before the thread's task is gone.
+        until(lambda: str(thread.native_id) not in os.listdir("/proc/self/task"), "the thread is gone")
+        assert client.workers() == []
+
+
+def test_a_coordinator_ends_with_a_process_that_is_killed(library: Library) -> None:
+    story = """
+import signal
+from chorus.programs import LocalCoordinator
+print(LocalCoordinator()._process.pid, flush=True)
+signal.pause()
+"""
+    own = {"CHORUS_BIN": os.environ["CHORUS_BIN"]}
+    owner = subprocess.Popen([sys.executable, "-c", story], env=ENVIRONMENT | own, stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    coordinator = int(owner.stdout.readline())
+    owner.kill()
+    owner.wait()
+    until(lambda: not alive(coordinator), "the coordinator has ended")

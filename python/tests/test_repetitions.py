@@ -143,9 +143,27 @@ def test_redirections_lead_to_the_leader_and_are_remembered() -> None:
                 client.groups()
             assert (len(standby.asked), len(leader.asked)) == (1, 2)
             assert leader.asked[1][2]["Authorization"] == "Bearer secret"
-    with StandIn(lambda _m, path, *_: message(307, {}, Location=path)) as circle, Client(circle.url) as client:
-        with pytest.raises(chorus.ConnectionFailed, match="more than 5 redirections"):
-            client.workers()
+
+
+def test_services_that_redirect_in_a_circle_are_a_cluster_without_a_leader() -> None:
+    with StandIn(lambda _m, path, *_: message(307, {}, Location=path)) as itself, Client(itself.url) as client:
+        with pytest.raises(chorus.Unavailable, match=f"leads at present: {itself.url} redirects to itself") as caught:
+            client.workers(timeout=0.5)
+        assert caught.value.retryable and len(itself.asked) == 1
+    with StandIn(lambda _m, path, *_: message(307, {}, Location=other.url + path)) as one:
+        with StandIn(lambda _m, path, *_: message(307, {}, Location=one.url + path)) as other:
+            with Client(one.url) as client, pytest.raises(chorus.Unavailable, match="which redirects as well"):
+                client.workers(timeout=0.5)
+            assert (len(one.asked), len(other.asked)) == (1, 1)
+
+
+def test_a_coordinator_that_redirects_to_itself_until_it_leads_is_waited_for() -> None:
+    def answer(_method: str, path: str, *_: Any) -> Answer:
+        leads = len(service.asked) > 2
+        return message(200, {"items": []}) if leads else message(307, {}, Location=path)
+
+    with StandIn(answer) as service, Client(service.url) as client:
+        assert client.workers() == []
 
 
 def test_a_redirected_body_goes_to_the_leader(fleet: Fleet) -> None:

@@ -13,19 +13,12 @@ import pytest
 
 import chorus
 import ranks_of_stories as stories
+from chorus import launch
 from chorus.deadline import Deadline
 from chorus.native.library import Library
 from chorus.ranks import Place, place_of
 from chorus.running import _Ranks
-from services import ROOT, Fleet, until
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs: one that has ended and that its parent has not asked for does not."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+from services import ROOT, Fleet, alive, until
 
 
 def test_results_come_in_the_order_of_ranks_with_a_coordinator_of_its_own(library: Library) -> None:
@@ -94,7 +87,7 @@ import os, sys, chorus
 with chorus.init() as group:
     total = group.all_reduce(bytearray([group.rank + 1]))
     names = ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR")
-    sys.stdout.write(" ".join([str(group.rank), str(group.size), str(total[0])] + [os.environ[n] for n in names]) + "\\n")
+    sys.stdout.write(" ".join([str(group.rank), str(group.size), str(total[0])] + [os.environ.get(n, "none") for n in names]) + "\\n")
     sys.stdout.flush()
     if sys.argv[1:] == ["fail"] and group.rank == 1:
         sys.exit(7)
@@ -131,18 +124,58 @@ def test_launched_programs_are_ranks(library: Library, program: str) -> None:
     assert one.returncode == 0
 
 
-def test_two_launchers_are_one_group(library: Library, program: str, bare: Fleet) -> None:
+def test_two_launchers_are_one_group(
+    library: Library, program: str, bare: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
     common = ("--nnodes", "2", "--coordinator", bare.coordinator.url, "--group", "two-hosts")
     both = [launched(*common, "--node-rank", str(number), program) for number in range(2)]
-    assert sorted(one.communicate()[0] for one in both) == ["0 2 3 0 1 127.0.0.1\n", "1 2 3 0 1 127.0.0.1\n"]
-    again = [launched(*common, "--node-rank", str(number), program) for number in range(2)]  # the same name once more
-    assert sorted(one.communicate()[0] for one in again) == ["0 2 3 0 1 127.0.0.1\n", "1 2 3 0 1 127.0.0.1\n"]
+    assert sorted(one.communicate()[0] for one in both) == ["0 2 3 0 1 none\n", "1 2 3 0 1 none\n"]
+    monkeypatch.setenv("MASTER_ADDR", "node-0")  # as one says to both; the group's name comes once more
+    again = [launched(*common, "--node-rank", str(number), program) for number in range(2)]
+    assert sorted(one.communicate()[0] for one in again) == ["0 2 3 0 1 node-0\n", "1 2 3 0 1 node-0\n"]
 
 
 def test_a_launched_program_that_fails_ends_the_others(library: Library, program: str) -> None:
     one = launched("--nproc", "2", program, "fail")
     _, errors = one.communicate()
     assert one.returncode == 7 and "local rank 1 ended with status 7" in errors
+
+
+class Ends:
+    """A process that runs for so many looks and ends then."""
+
+    def __init__(self, looks: int, status: int) -> None:
+        self.looks, self.status = looks, status
+
+    def poll(self) -> int | None:
+        self.looks -= 1
+        return None if self.looks >= 0 else self.status
+
+
+@pytest.mark.parametrize(
+    "ends, status, told",
+    [
+        ([(0, 1), (1, 7)], 7, "local rank 1 ended with status 7"),  # rank 0 has lost rank 1
+        ([(0, 1), (0, -9)], 137, "local rank 1 ended with signal SIGKILL"),
+        ([(0, 7), (1, 1)], 7, "local rank 0 ended with status 7"),
+        ([(0, 1)], 1, "local rank 0 ended with status 1"),
+        (
+            [(1, 1), (0, 1), (2, 0)],
+            1,
+            "local rank 0 ended with status 1\nlocal rank 1 ended with status 1\n"
+            "which of these has failed first is not known: see what they say",
+        ),
+    ],
+)
+def test_a_launcher_names_the_rank_that_has_failed_first_or_all_that_may_have(
+    ends: list[tuple[int, int]], status: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(rank: int, _: int) -> Any:
+        return Ends(*ends[rank])
+
+    assert launch.Ranks(start, len(ends), 0).status() == status
+    assert capsys.readouterr().err.replace("chorus.launch: ", "") == f"{told}\n"
 
 
 def test_a_launched_program_that_fails_may_be_started_again(library: Library, tmp_path: pathlib.Path) -> None:
@@ -161,11 +194,16 @@ sys.exit(7 if os.environ["RANK"] == "1" and int(os.environ["CHORUS_RESTART"]) < 
         assert (one.returncode, errors.count("local rank 1 ended with status 7")) == (status, failures)
 
 
+def children_of(pid: int) -> list[int]:
+    found = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for of_thread in found for child in of_thread.read_text().split()]
+
+
 def test_a_launcher_that_is_ended_ends_its_programs(library: Library, program: str) -> None:
     one = launched("--nproc", "2", program, "wait")
     assert one.stdout is not None
     one.stdout.readline(), one.stdout.readline()  # both run
-    children = [int(pid) for pid in pathlib.Path(f"/proc/{one.pid}/task/{one.pid}/children").read_text().split()]
+    children = children_of(one.pid)
     assert len(children) == 3  # the coordinator as well
     one.send_signal(signal.SIGTERM)
     assert one.wait() == 128 + signal.SIGTERM and not any(alive(pid) for pid in children)
@@ -176,7 +214,7 @@ def test_programs_end_with_a_launcher_that_is_killed(library: Library, program: 
     one = launched("--nproc", "2", program, "wait")
     assert one.stdout is not None
     one.stdout.readline(), one.stdout.readline()
-    children = [int(pid) for pid in pathlib.Path(f"/proc/{one.pid}/task/{one.pid}/children").read_text().split()]
+    children = children_of(one.pid)
     one.kill()
     until(lambda: not any(alive(pid) for pid in children), "all have ended")
     one.communicate()

@@ -109,8 +109,39 @@ def test_what_is_no_array_is_named(a: RemoteWorker) -> None:
         a.put("wrong", [1, 2, 3])
     with pytest.raises(TypeError, match="dtype 'f8': expected one of"):
         a.put("wrong", numpy.zeros(1), dtype="f8")
-    with pytest.raises(TypeError, match="not as large"):
-        a.put("wrong", numpy.zeros(1, "f4"), dtype="bf16")
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "i32", "u32", "f64"])
+def test_a_dtype_that_an_array_contradicts_is_refused(a: RemoteWorker, dtype: str) -> None:
+    with pytest.raises(TypeError, match=f"elements of f32 cannot be meant as {dtype}"):
+        a.put("meant", numpy.zeros(1, "f4"), dtype=dtype)
+    with pytest.raises(TypeError, match=f"elements of f32 cannot be meant as {dtype}"):
+        a.put("meant", array.array("f", [0]), dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "array_of, dtype",
+    [
+        (lambda: numpy.array([0x3C00], "u2"), "f16"),
+        (lambda: array.array("H", [0x3C00]), "f16"),
+        (lambda: numpy.array([0x3C00], "u2"), "bf16"),
+        (lambda: numpy.array([True, False]), "u8"),
+        (lambda: numpy.array([b"ab"], "V2"), "bf16"),
+        (lambda: numpy.array(["2026-01-01"], "M8[s]"), "i64"),
+        (lambda: memoryview(b"\xff"), "i8"),
+    ],
+)
+def test_a_dtype_says_what_an_array_cannot(a: RemoteWorker, array_of: Any, dtype: str) -> None:
+    sent = array_of()
+    assert a.put("meant", sent, dtype=dtype).dtype == dtype
+    assert a.get("meant").tobytes() == sent.tobytes()
+
+
+@pytest.mark.parametrize("wrong", [numpy.array([object()]), numpy.array([1j], "c8"), numpy.array(["a", "b"])])
+def test_what_is_no_number_is_none_by_a_dtype_either(a: RemoteWorker, wrong: Any) -> None:
+    for dtype in ("f64", "f32", "i64", "u64", "u32"):
+        with pytest.raises(TypeError, match="no dtype here"):
+            a.put("meant", wrong, dtype=dtype)
 
 
 def test_anything_with_a_buffer(a: RemoteWorker) -> None:
@@ -129,6 +160,54 @@ def test_anything_with_a_buffer(a: RemoteWorker) -> None:
     assert out.tolist() == [1, 2, 3]
     a.put("buffer", memoryview(array.array("h", range(6)))[::2])
     assert a.get("buffer").tolist() == [0, 2, 4]
+
+
+class OnlyInterface:
+    """An array that is none of numpy's, and says as numpy does where its memory is."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.dtype = inner, inner.dtype
+
+    @property
+    def __array_interface__(self) -> Any:
+        return self.inner.__array_interface__
+
+    def tobytes(self) -> bytes:
+        return bytes(self.inner.tobytes())
+
+
+class GivesCopies:
+    """What numpy makes arrays of: each is a new one."""
+
+    def __array__(self, *_: Any) -> Any:
+        return numpy.zeros(())
+
+
+def test_subclasses_and_interfaces_of_numpy_are_their_memory(a: RemoteWorker) -> None:
+    a.put("plain", numpy.arange(6, dtype="f4").reshape(2, 3))
+    whole = numpy.zeros((2, 3), "f4")
+    for out in (whole.view(numpy.matrix), whole.view(numpy.recarray), whole.view(numpy.ma.MaskedArray)):
+        whole[:] = 0
+        assert a.get("plain", out) is out and whole.tolist() == [[0, 1, 2], [3, 4, 5]]
+    whole[:] = 0
+    a.get("plain", OnlyInterface(whole))
+    assert whole.tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(TypeError, match="elements of the array are masked: pass its .data"):
+        a.put("plain", numpy.ma.masked_greater(whole, 3))  # type: ignore[no-untyped-call]
+
+
+def test_what_is_a_copy_is_not_read_into(a: RemoteWorker) -> None:
+    a.put("scalar", numpy.float64(3))
+    assert a.get("scalar").tolist() == 3
+    with pytest.raises(ValueError, match="float64: only a copy of it .* pass an array, of shape"):
+        a.get("scalar", numpy.float64(0))
+    with pytest.raises(ValueError, match="read-only"):
+        a.get("scalar", memoryview(numpy.float64(0)))  # type: ignore[arg-type]
+    for out in (0.0, [0.0], GivesCopies()):
+        with pytest.raises(TypeError, match=f"{type(out).__name__}: expected a numpy array"):
+            a.get("scalar", out)
+    own = numpy.array(0.0)
+    assert a.get("scalar", own) is own and own.tolist() == 3
 
 
 class OnlyDlpack:
@@ -192,13 +271,15 @@ def test_dlpack_says_what_is_read_only(a: RemoteWorker) -> None:
     inner[:] = 0
     with pytest.raises(ValueError, match="read-only"):
         a.get("dlpack", Versioned(inner, dlpack.READ_ONLY))
+    with pytest.raises(ValueError, match="read-only"):
+        a.get("dlpack", Versioned(inner, dlpack.COPIED))
     a.get("dlpack", Versioned(inner, 0))
     assert inner.tolist() == [0, 1, 2, 3]
 
 
 def test_dlpack_elsewhere_or_not_contiguous_is_refused(a: RemoteWorker) -> None:
-    with pytest.raises(TypeError, match="the tensor is on cuda:1, expected the CPU"):
-        a.put("dlpack", OnlyDlpack(numpy.zeros(3), (2, 1)))
+    with pytest.raises(TypeError, match="the tensor is on rocm:1, expected the CPU or cuda"):
+        a.put("dlpack", OnlyDlpack(numpy.zeros(3), (10, 1)))
     with pytest.raises(ValueError, match="not contiguous"):
         a.put("dlpack", OnlyDlpack(numpy.zeros((3, 3))[:, 0]))
     with pytest.raises(TypeError, match="no dtype here"):
@@ -213,6 +294,11 @@ def test_torch_tensors(a: RemoteWorker) -> None:
         out = torch.empty(3, 4, dtype=dtype)
         a.get("torch", out)
         assert torch.equal(out, sent)
+    negative = torch.tensor([1 + 2j]).conj().imag  # -2, by a bit of the tensor
+    a.put("torch", negative)
+    assert a.get("torch").tolist() == [-2]
+    with pytest.raises(ValueError, match="negative of its memory"):
+        a.get("torch", negative)
     a.put("torch", torch.ones(2, requires_grad=True))
     a.put("torch", torch.arange(6).reshape(2, 3).T)
     assert a.get("torch").tolist() == [[0, 3], [1, 4], [2, 5]]

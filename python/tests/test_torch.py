@@ -11,15 +11,32 @@ import pytest
 
 import torch_ranks
 from chorus.launch import _free_port
+from chorus.native.library import Library
 from services import ROOT
 
 torch_ranks.require_torch()
 
+import torch_callbacks as callbacks  # noqa: E402
 import torch_devices as devices  # noqa: E402
 import torch_messages as messages  # noqa: E402
 import torch_misuse as misuse  # noqa: E402
 import torch_stories as stories  # noqa: E402
 from chorus.torch import build  # noqa: E402
+
+
+def test_a_header_that_is_not_there_is_named(
+    library: Library, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_folders", lambda: [tmp_path / "include"])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv(
+        "CXX", f"{sys.executable} {tmp_path}/compiler"
+    )  # where the system has the header it is not missed
+    (tmp_path / "compiler").write_text(
+        "import sys; sys.exit('base.hpp:4:10: fatal error: chorus/chorus.h: No such file or directory')"
+    )
+    with pytest.raises(build.BuildFailed, match=f"chorus.h is neither in {tmp_path}/include nor .* libchorus-dev"):
+        build.build()
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -212,6 +229,28 @@ def test_a_program_that_ends_by_an_exception_keeps_nobody_waiting(extension: Non
     assert "all_reduce, call 1 of rank 0 of 2" in told and "(rank 1)" in told, told
 
 
+def test_a_program_that_ends_by_exit_keeps_nobody_waiting(extension: None) -> None:
+    (first, _, told), (second, _, said) = ended("env", program=misuse.EXITS)
+    assert first == second == 1 and said == "rank 1 gives up\n"
+    assert "recv of rank 0 of 2" in told and "(rank 1)" in told, told
+
+
+def test_an_exception_of_spawned_ranks_keeps_nobody_waiting(
+    extension: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch.multiprocessing
+
+    monkeypatch.delenv("CHORUS_COORDINATOR", raising=False)
+    spawned = torch.multiprocessing.spawn(misuse.raises_while_another_waits, (str(tmp_path),), 2, join=False)
+    try:
+        with pytest.raises(torch.multiprocessing.ProcessRaisedException) as caught:
+            assert not spawned.join(torch_ranks.PATIENCE_S), "a rank has ended well"
+    finally:
+        for process in spawned.processes:
+            process.kill()
+    assert "rank 1 divides" in str(caught.value) or "(rank 1)" in str(caught.value)
+
+
 def test_a_program_that_ends_in_the_midst_of_its_calls(extension: None) -> None:
     for status, output, errors in ended("env", program=misuse.ENDS):
         assert (status, output) == (0, "ends\n"), errors
@@ -227,6 +266,26 @@ def test_exceptions_of_callbacks_are_raised_and_leave_the_group_as_it_is(ranks: 
         for kind, text in (chained, hooked):
             assert kind in ("RuntimeError", "ZeroDivisionError") and "a callback divides" in text, (kind, text)
         assert x == [2.0] * 3
+
+
+def test_callbacks_wait_for_further_calls(ranks: Any) -> None:
+    assert ranks(2, callbacks.waits_for_further_calls) == [[2.0**6] * 3] * 2
+
+
+def test_calls_of_callbacks_have_the_same_place_on_every_rank(ranks: Any) -> None:
+    assert ranks(2, callbacks.issues_more_before_callbacks_run) == [[42.0, 200.0, 400.0]] * 2
+
+
+def test_callbacks_wait_for_calls_that_were_issued_elsewhere(ranks: Any) -> None:
+    assert ranks(2, callbacks.waits_for_calls_of_others) == [[[10.0] * 3] * 3, [[2.0] * 3] * 3]
+
+
+def test_a_hook_whose_callbacks_call_on(ranks: Any) -> None:
+    assert ranks(2, callbacks.trains_by_a_hook) == [True, True]
+
+
+def test_a_callback_ends_its_group(ranks: Any) -> None:
+    assert ranks(2, callbacks.ends_the_group_in_a_callback) == [([True], [14.0] * 3), ([], [14.0] * 3)]
 
 
 def test_tensors_live_until_their_calls_have_ended(ranks: Any) -> None:
@@ -261,6 +320,29 @@ def test_ranks_that_do_not_come_are_named(extension: None, tmp_path: pathlib.Pat
     with pytest.raises(chorus.NoAnswer, match="ranks 1, 2 have not come within 1 s") as caught:
         create(dist.FileStore(str(tmp_path / "store"), 3), 0, 3, timedelta(seconds=1))
     assert caught.value.ranks == [1, 2]
+
+
+def test_a_store_that_fails_is_told_as_that(extension: None) -> None:
+    from datetime import timedelta
+
+    import torch.distributed as dist
+
+    import chorus
+    from chorus.torch import create
+
+    story = """
+import signal, torch.distributed as dist
+store = dist.TCPStore("127.0.0.1", 0, None, True)
+print(store.port, flush=True)
+signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", story], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        store = dist.TCPStore("127.0.0.1", int(owner.stdout.readline()), None, False)
+        owner.kill()
+    for rank in range(2):
+        with pytest.raises(chorus.ChorusError, match=f"rank {rank}: the store of torch.distributed has failed: ."):
+            create(store, rank, 2, timedelta(seconds=600))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+import chorus.torch  # noqa: F401
 from torch_stories import failure, same
 
 
@@ -110,6 +111,24 @@ def forks_with_work_under_way(rank: int, size: int) -> Any:
     (waiting or dist.all_reduce(torch.ones(3), async_op=True)).wait()
     return status
 
+
+def raises_while_another_waits(rank: int, folder: str) -> None:
+    """For torch.multiprocessing.spawn."""
+    init_method = f"file://{folder}/ranks"
+    dist.init_process_group("chorus", init_method=init_method, rank=rank, world_size=2)
+    if rank == 1:
+        raise ZeroDivisionError("rank 1 divides")
+    dist.recv(torch.empty(1), 1)
+
+
+# A program of which one rank ends by sys.exit, while the other waits for its message.
+EXITS = """
+import sys, torch, torch.distributed as dist, chorus.torch
+dist.init_process_group("chorus")
+if dist.get_rank() == 1:
+    sys.exit("rank 1 gives up")
+dist.recv(torch.empty(1), 1)
+"""
 
 # A program that ends in the midst of its calls.
 ENDS = """

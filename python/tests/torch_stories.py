@@ -240,10 +240,10 @@ def waits_in_vain(rank: int, size: int) -> Any:
 
 
 def monitors(rank: int, size: int) -> Any:
-    dist.distributed_c10d._get_default_group().monitored_barrier(timedelta(seconds=20), True)
+    dist.group.WORLD.monitored_barrier(timedelta(seconds=20), True)
     if rank in (1, 2):
         return None
-    return failure(lambda: dist.distributed_c10d._get_default_group().monitored_barrier(timedelta(seconds=1), True))
+    return failure(lambda: dist.group.WORLD.monitored_barrier(timedelta(seconds=1), True))
 
 
 def passes_what_cannot_be(rank: int, size: int) -> Any:

@@ -69,10 +69,11 @@ cli::ExitCode run(int argc, char** argv) {
   auto* const certificate = root.add_option("--tls-cert", credentials.tls_certificate, "certificate to show, PEM")
                                 ->envname("CHORUS_TLS_CERT")
                                 ->type_name("FILE");
-  root.add_option("--tls-key", credentials.tls_key, "its private key, PEM")
-      ->envname("CHORUS_TLS_KEY")
-      ->type_name("FILE")
-      ->needs(certificate);
+  auto* const key = root.add_option("--tls-key", credentials.tls_key, "its private key, PEM")
+                        ->envname("CHORUS_TLS_KEY")
+                        ->type_name("FILE")
+                        ->needs(certificate);
+  certificate->needs(key);
   root.add_flag("--json", session.json, "print JSON, one object per line");
   add_commands(root, commands);
 

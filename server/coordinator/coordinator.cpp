@@ -31,6 +31,8 @@ std::optional<double> interval_of(Checkpoints::Schedule const& schedule) {
   return std::chrono::duration<double>(schedule.interval).count();
 }
 
+constexpr auto time_for_the_journal = std::chrono::seconds(2);  // at least, when the coordinator ends
+
 bool ended_without_goodbye(std::vector<api::Event> const& events) {
   auto const last = std::find_if(events.rbegin(), events.rend(),
                                  [](auto const& event) { return event.type.starts_with("coordinator."); });
@@ -72,7 +74,7 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
                     }},
                    options.execution, options.records),
       stall_inspector_({executor, workers_, collectives_, collective_history_, metrics_, *log_}, options.stalls),
-      parameters_({executor, workers_, cluster_, journal_, *log_}, options.directory),
+      parameters_({executor, workers_, cluster_, journal_, *log_, random}, options.directory),
       checkpoints_({executor, workers_, parameters_, metrics_, *log_}, options.checkpoints),
       survey_({executor, workers_, cluster_}, options.survey),
       demo_({executor, workers_, cluster_, collectives_}),
@@ -159,7 +161,7 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
 
 std::string Coordinator::metrics_text() const {
   auto scrape = scrape_of(cluster_, collectives_, parameters_, events_, journal_);
-  scrape.state = {!draining_,
+  scrape.state = {!draining_ && !journal_.lasting_failure(),  // as GET /readyz
                   draining_,
                   server_.open_connections(),
                   server_.requests_in_flight(),
@@ -180,12 +182,12 @@ void Coordinator::drain() {
 
 boost::asio::awaitable<void> Coordinator::hand_over(TimePoint until) {
   drain();
-  static_cast<void>(co_await journal_.flush(until));
+  co_await collectives_.finish(until);
+  static_cast<void>(co_await journal_.flush(std::max(until, std::chrono::steady_clock::now() + time_for_the_journal)));
 }
 
 boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   constexpr auto time_to_read_the_last_events = std::chrono::seconds(1);
-  constexpr auto time_for_the_journal = std::chrono::seconds(2);
   drain();
   tell("coordinator.stopping");
   co_await collectives_.stop(until);

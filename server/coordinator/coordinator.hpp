@@ -70,8 +70,8 @@ class Coordinator {
   // Ends readiness and refuses new collectives.
   void drain();
 
-  // Drains, and writes the rest of the journal, before another coordinator takes over. Running collectives are left to
-  // it.
+  // Drains, and writes the rest of the journal, before another coordinator takes over. Collectives that still run at
+  // `until` are left to it.
   boost::asio::awaitable<void> hand_over(TimePoint until);
 
  private:

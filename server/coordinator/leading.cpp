@@ -16,6 +16,8 @@ using std::chrono::steady_clock;
 constexpr auto patience = std::chrono::seconds(2);
 constexpr auto patience_at_the_start = std::chrono::seconds(5);
 
+bool is_wildcard(std::string const& host) { return host == "0.0.0.0" || host == "::"; }
+
 // Returns HOST:PORT as a URL has it. The IPv6 address of a Kubernetes pod comes without brackets.
 std::string authority_of(std::string const& advertise) {
   auto const colon = advertise.rfind(':');
@@ -38,7 +40,7 @@ Leading::Leading(asio::any_io_executor executor, LeadingOptions options, Coordin
       start_seconds_(wall_seconds()),
       traffic_(std::make_shared<EtcdTraffic>(options_.etcd.endpoints)),
       etcd_(executor_, options_.etcd, traffic_),
-      election_(executor_, etcd_, random_(), options_.election),
+      election_(etcd_, random_(), options_.election),
       standby_(executor_, election_, standby_options()),
       loading_(coordinator_options_.store_executor),
       ended_(executor_),
@@ -82,11 +84,25 @@ asio::awaitable<void> Leading::end(std::string why) {
     log_->critical(
         "etcd has lost everything that was kept for this cluster; nothing is begun any more. Restore etcd "
         "from a snapshot, or start all coordinators again to begin with nothing");
-    co_return;
+    co_await outlast_loss();
+    why = "etcd has the cluster again";
   }
   log_->error("this coordinator leads no longer ({}): it ends", why);
   status_ = 1;
   ended_.notify_all();
+}
+
+// The process stays until etcd has the cluster, because a new one would begin with an empty cluster. Workers and
+// clients are refused meanwhile.
+asio::awaitable<void> Leading::outlast_loss() {
+  if (coordinator_) {
+    co_await coordinator_->stop(steady_clock::now());
+    is_stopped_ = true;
+    after_the_loss_.emplace(executor_, election_, standby_options());
+    if (auto const serves = after_the_loss_->start(options_.host, port_); !serves)
+      log_->error("{}", serves.error().detail);
+  }
+  co_await election_.found_again();
 }
 
 asio::awaitable<void> Leading::keep() {
@@ -104,20 +120,31 @@ asio::awaitable<Result<std::unique_ptr<EtcdStore>>> Leading::load(Leadership lea
   co_return store;
 }
 
+std::string Leading::url() const {
+  auto const& host = is_wildcard(options_.host) ? options_.host_name : options_.host;
+  auto const bound = host + ":" + std::to_string(port_);
+  return std::string(scheme()) + "://" + authority_of(options_.advertise.empty() ? bound : options_.advertise);
+}
+
+asio::awaitable<Result<Leadership>> Leading::campaign() {
+  for (;;) {
+    auto leadership = co_await election_.campaign(url());
+    if (leadership || leadership.error().code != EtcdErrc::emptied) co_return leadership;
+    log_->error("{}", leadership.error().detail);
+    // The process stays, because a new one would begin with an empty cluster.
+    co_await election_.found_again();
+  }
+}
+
 asio::awaitable<int> Leading::lead() {
-  auto const bound = options_.host + ":" + std::to_string(port_);
-  auto const authority = authority_of(options_.advertise.empty() ? bound : options_.advertise);
-  auto const url = std::string(scheme()) + "://" + authority;
   if (auto const reached = co_await election_.check_format(steady_clock::now() + patience_at_the_start); !reached) {
     log_->error("{}", reached.error().detail);
     co_return 1;
   }
   log_->info("standing by for cluster {} in {}", options_.etcd.cluster, etcd_.endpoint());
-  auto leadership = co_await election_.campaign(url);
+  auto leadership = co_await campaign();
   if (!leadership) {
     log_->error("{}", leadership.error().detail);
-    // The process stays, because a new one would begin with an empty cluster.
-    if (leadership.error().code == EtcdErrc::emptied) co_await ended_.wait_until(TimePoint::max());
     co_return 1;
   }
   tasks_.spawn("leadership", keep());
@@ -128,7 +155,7 @@ asio::awaitable<int> Leading::lead() {
   }
   co_await standby_.stop();
   auto options = leader_options();
-  options.url = url;
+  options.url = url();
   coordinator_.emplace(executor_, std::move(options), std::move(*store), random_, log_);
   if (auto const serves = coordinator_->start(options_.host, port_); !serves) {
     log_->error("{}", serves.error().detail);
@@ -140,16 +167,18 @@ asio::awaitable<int> Leading::lead() {
 }
 
 asio::awaitable<void> Leading::hand_over(TimePoint until) {
+  constexpr auto time_to_resign = std::chrono::seconds(2);
+  if (coordinator_ && !is_ending_) co_await coordinator_->hand_over(until);
   is_ending_ = true;
-  if (coordinator_) co_await coordinator_->hand_over(until);
-  co_await election_.resign(until);
+  co_await election_.resign(steady_clock::now() + time_to_resign);
 }
 
 asio::awaitable<void> Leading::stop(TimePoint until) {
   is_ending_ = true;
   tasks_.cancel();
   co_await tasks_.join();
-  if (coordinator_) co_await coordinator_->stop(until);
+  if (coordinator_ && !is_stopped_) co_await coordinator_->stop(until);
+  if (after_the_loss_) co_await after_the_loss_->stop();
   co_await standby_.stop();
 }
 

@@ -22,6 +22,7 @@ struct LeadingOptions {
   std::string host;
   std::uint16_t port = 0;
   std::string advertise;  // HOST:PORT to which standbys redirect; "": host and port
+  std::string host_name;  // of this machine; takes the place of a host that stands for all addresses
   EtcdOptions etcd;
   ElectionPatience election;
 };
@@ -42,7 +43,7 @@ class Leading {
   // Stands by until this coordinator is elected, then serves. Cancellable. Returns the exit status with which the
   // process has to end at once: it has lost the leadership, or etcd refuses it. The supervisor starts a new standby.
   boost::asio::awaitable<int> lead();
-  // Lets a standby lead, if this coordinator leads.
+  // Waits until `until` for running collectives, if this coordinator leads, and lets a standby lead.
   boost::asio::awaitable<void> hand_over(TimePoint until);
   // Ends everything that this object has started. Call after lead() has ended.
   boost::asio::awaitable<void> stop(TimePoint until);
@@ -50,6 +51,9 @@ class Leading {
  private:
   boost::asio::awaitable<void> keep();
   boost::asio::awaitable<void> end(std::string why);
+  boost::asio::awaitable<void> outlast_loss();
+  boost::asio::awaitable<Result<Leadership>> campaign();
+  [[nodiscard]] std::string url() const;
   boost::asio::awaitable<Result<std::unique_ptr<EtcdStore>>> load(Leadership leadership);
   [[nodiscard]] StandbyOptions standby_options() const;
   [[nodiscard]] CoordinatorOptions leader_options() const;
@@ -67,6 +71,8 @@ class Leading {
   Standby standby_;
   http::SideThread loading_;
   std::optional<Coordinator> coordinator_;
+  bool is_stopped_ = false;                // coordinator_ is
+  std::optional<Standby> after_the_loss_;  // answers in its place when etcd has lost the cluster
   std::uint16_t port_ = 0;
   std::optional<int> status_;
   bool is_ending_ = false;

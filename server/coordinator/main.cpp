@@ -2,14 +2,17 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <charconv>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -27,6 +30,7 @@
 #include "server/coordinator/journal/journal_file.hpp"
 #include "server/coordinator/leading.hpp"
 #include "server/coordinator/stores/store_flags.hpp"
+#include "server/coordinator/text/identifier.hpp"
 
 namespace {
 
@@ -57,12 +61,23 @@ std::string check_host(std::string const& text) {
   return host ? "" : host.error().detail;
 }
 
+std::string check_checkpoint(std::string const& name) {
+  return name.empty() || coordinator::is_identifier(name)
+             ? ""
+             : coordinator::not_an_identifier("checkpoint", name, "").detail;
+}
+
 std::string check_advertise(std::string const& text) {
   auto const colon = text.rfind(':');
   bool const is_plain = text.find_first_of("/?#@ ") == std::string::npos;
-  bool const has_port = colon != 0 && colon != std::string::npos && colon + 1 < text.size() &&
-                        text.find_first_not_of("0123456789", colon + 1) == std::string::npos;
-  return is_plain && has_port ? "" : "'" + text + "' is not HOST:PORT";
+  bool const has_host = colon != 0 && colon != std::string::npos;
+  unsigned port = 0;
+  if (has_host) {
+    auto const* const end = text.data() + text.size();
+    auto const [rest, failure] = std::from_chars(text.data() + colon + 1, end, port);
+    if (failure != std::errc() || rest != end) port = 0;
+  }
+  return is_plain && port >= 1 && port <= 65535 ? "" : "'" + text + "' is not HOST:PORT";
 }
 
 void add_leading_flags(CLI::App& app, Flags& flags) {
@@ -73,7 +88,18 @@ void add_leading_flags(CLI::App& app, Flags& flags) {
   app.add_option("--etcd-lease-s", flags.etcd_lease_s, "after a leader has been silent for so long, another one leads")
       ->envname("CHORUS_ETCD_LEASE_S")
       ->check(CLI::Range(2, 600))
+      ->needs("--etcd")
       ->capture_default_str();
+}
+
+// The names of flags do not help somebody whose variables are set by a unit or an image.
+std::string explain(CLI::App const* app, CLI::Error const& error) {
+  auto text = CLI::FailureMessage::simple(app, error);
+  if (error.get_name() == "ExcludesError")
+    text.insert(text.find('\n') + 1,
+                "CHORUS_JOURNAL and CHORUS_ETCD set these flags, too, and chorus-coordinator.service sets "
+                "CHORUS_JOURNAL: a variable with an empty value sets nothing.\n");
+  return text;
 }
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -95,6 +121,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->type_name("FILE");
   app.add_option("--checkpoint", flags.checkpoint, "name of a checkpoint of all parameters that is made by itself")
       ->envname("CHORUS_CHECKPOINT")
+      ->check(check_checkpoint)
       ->type_name("NAME");
   app.add_option("--checkpoint-interval-s", flags.checkpoint_interval_s, "how often")
       ->envname("CHORUS_CHECKPOINT_INTERVAL_S")
@@ -133,6 +160,11 @@ coordinator::Random system_random() {
   };
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
 std::string url_of(std::string_view scheme, std::string const& host, std::uint16_t port) {
   auto const literal = host.find(':') == std::string::npos ? host : "[" + host + "]";
   return std::string(scheme) + "://" + literal + ":" + std::to_string(port);
@@ -159,13 +191,12 @@ void rethrow(std::exception_ptr failure) {
 }
 
 boost::asio::awaitable<int> hand_over(coordinator::Leading* leading, boost::asio::signal_set* signals,
-                                      std::shared_ptr<spdlog::logger> log) {
-  constexpr auto time_to_hand_over = std::chrono::seconds(2);
+                                      std::chrono::milliseconds time_to_drain, std::shared_ptr<spdlog::logger> log) {
   auto const [error, number] = co_await signals->async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
   if (!error) log->info("signal {}: handing over", number);
   signals->clear();
   http::expect_no_more_signals();
-  co_await leading->hand_over(std::chrono::steady_clock::now() + time_to_hand_over);
+  co_await leading->hand_over(std::chrono::steady_clock::now() + time_to_drain);
   co_return 0;
 }
 
@@ -175,6 +206,7 @@ int run_with_others(boost::asio::io_context& io, boost::asio::signal_set& signal
   auto leading_options = flags.leading;
   leading_options.host = flags.host;
   leading_options.port = flags.port;
+  leading_options.host_name = host_name();
   leading_options.etcd = flags.store.etcd;
   leading_options.election.lease = std::chrono::seconds(flags.etcd_lease_s);
   // Requests name the address by which standbys redirect, so it is a valid Host.
@@ -190,7 +222,7 @@ int run_with_others(boost::asio::io_context& io, boost::asio::signal_set& signal
   }
   std::cout << "listening on " << url_of(leading.scheme(), flags.host, *port) << std::endl;
   boost::asio::co_spawn(io, leading.lead(), end_process);
-  boost::asio::co_spawn(io, hand_over(&leading, &signals, log), end_process);
+  boost::asio::co_spawn(io, hand_over(&leading, &signals, std::chrono::milliseconds(flags.drain_ms), log), end_process);
   io.run();
   return 1;
 }
@@ -259,6 +291,7 @@ int main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Chorus coordinator: membership, groups and collectives over HTTP.", "chorus-coordinator");
   add_flags(app, flags);
+  app.failure_message(explain);
   app.set_version_flag("--version",
                        [&] { return metrics::version_text(metrics::this_build(), "chorus-coordinator", argc, argv); });
   try {

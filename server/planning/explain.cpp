@@ -111,8 +111,11 @@ plan::Spec in_ranks(plan::Spec of_positions, std::vector<plan::Rank> const& by_p
 Result<model::Choice> select_in(Place const& place, model::Wish wish, std::uint64_t elements,
                                 std::size_t element_bytes) {
   auto const& order = place.by_position;
-  if (wish.root && !order.empty())
-    wish.root = static_cast<plan::Rank>(std::ranges::find(order, *wish.root) - order.begin());
+  if (!order.empty()) {
+    if (is_rooted(wish.op)) wish.root = wish.root.value_or(0);
+    if (wish.root) wish.root = static_cast<plan::Rank>(std::ranges::find(order, *wish.root) - order.begin());
+    wish.names = order;
+  }
   auto choice = model::select(wish, place.network(), elements, element_bytes);
   if (!choice || order.empty()) return choice;
   choice->spec = in_ranks(std::move(choice->spec), order);

@@ -39,3 +39,22 @@ TEST_CASE("the cheapest variant of each algorithm is shown, up to a limit, and t
   CHECK(names(planning::show_cheapest(choice_of(all, 5), 2)) == Names{"tree/4", "ring/2", "bcube/3"});
   CHECK(names(planning::show_cheapest(choice_of(all, 2), 2)) == Names{"tree/4", "ring/2", "tree/2"});
 }
+
+TEST_CASE("rooted operations of listed ranks have rank 0 as their root, and the reason names ranks") {
+  planning::Place place;
+  place.constants = model::Constants::defaults();
+  place.shape.localities.assign(4, {});
+  place.by_position = {3, 2, 1, 0};
+  for (auto const op : {Op::reduce, Op::broadcast, Op::gather, Op::scatter})
+    for (auto const* const algorithm : {"auto", "centralized"}) {
+      CAPTURE(name(op));
+      auto const choice = planning::select_in(place, {.op = op, .algorithm = algorithm}, 1000, 4);
+      REQUIRE(choice.has_value());
+      CHECK(choice->spec.root == 0);
+      CHECK(choice->reason.find("root 0") != std::string::npos);
+      auto const named = planning::select_in(place, {.op = op, .algorithm = algorithm, .root = 2}, 1000, 4);
+      REQUIRE(named.has_value());
+      CHECK(named->spec.root == 2);
+      CHECK(named->reason.find("root 2") != std::string::npos);
+    }
+}

@@ -35,9 +35,9 @@ CoordinatorFleet::CoordinatorFleet(Setup setup) : etcd(setup.etcds), setup_(std:
   REQUIRE(eventually([&] { return leader() != nullptr; }, 20s));
   for (std::uint64_t i = 0; i < 2; ++i) {
     auto const id = "w" + std::to_string(i);
-    workers.push_back(
-        std::make_unique<Service>(id, command_line({binary("chorus-worker"), "--port", "0", "--coordinator", urls,
-                                                    "--id", id, "--locality", "host=h0", "--log-level", "error"})));
+    workers.push_back(std::make_unique<Service>(
+        id, command_line({binary("chorus-worker"), "--port", "0", "--coordinator", urls, "--id", id, "--locality",
+                          "host=h0", "--drain-ms", "60000", "--log-level", "error"})));
     REQUIRE(workers.back()->put_tensor("x", "u64", std::vector<std::uint64_t>(elements, i + 1)).status == 201);
   }
   for (auto const& worker : workers) REQUIRE(eventually([&] { return worker->get("/readyz").status == 200; }));
@@ -69,6 +69,7 @@ void CoordinatorFleet::start(std::size_t i) {
                                      "4000",
                                      "--log-level",
                                      "error"};
+  arguments.insert(arguments.end(), setup_.flags.begin(), setup_.flags.end());
   if (setup_.are_proxied) arguments.insert(arguments.end(), {"--advertise", on_loopback(to_coordinators_[i]->port())});
   coordinators_[i] = std::make_unique<Service>("c" + std::to_string(i), command_line(std::move(arguments)));
 }
@@ -89,6 +90,12 @@ bool CoordinatorFleet::has_ended(std::size_t i) const { return coordinators_.at(
 
 bool CoordinatorFleet::is_ready(std::size_t i) const {
   return coordinators_.at(i) != nullptr && coordinators_[i]->is_ready();
+}
+
+std::string CoordinatorFleet::ready_text(std::size_t i) const {
+  try {
+    return coordinators_.at(i)->get("/readyz").body;
+  } catch (std::runtime_error const&) { return ""; }
 }
 
 std::size_t CoordinatorFleet::leaders() const {

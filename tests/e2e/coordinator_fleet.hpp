@@ -19,6 +19,7 @@ class CoordinatorFleet {
     std::size_t etcds = 1;
     std::size_t coordinators = 3;
     bool are_proxied = false;               // workers reach each coordinator through a separate proxy
+    std::vector<std::string> flags = {};    // of each coordinator
     std::vector<std::string> command = {};  // put before the command line of each coordinator and worker
   };
   CoordinatorFleet() : CoordinatorFleet(Setup{}) {}
@@ -37,6 +38,8 @@ class CoordinatorFleet {
   Service& at(std::size_t i) { return *coordinators_.at(i); }
   [[nodiscard]] std::size_t number_of(Service const* one) const;
   [[nodiscard]] bool is_ready(std::size_t i) const;
+  // Returns the body of the coordinator's GET /readyz, "" if it does not answer.
+  [[nodiscard]] std::string ready_text(std::size_t i) const;
   [[nodiscard]] std::size_t leaders() const;
   // Returns null if no coordinator leads.
   [[nodiscard]] Service* leader(Service const* other_than = nullptr) const;

@@ -71,6 +71,28 @@ TEST_CASE("a program that is killed during its calls is named, and the others jo
   }
 }
 
+TEST_CASE("a program that is stopped during its calls is named long before their time is over") {
+  for (bool const shares_memory : {true, false}) {
+    Cluster cluster(0);
+    auto worker = start("a", cluster, shares_memory);
+    Process victim({binary("looping_member"), cluster.coordinator.url, "b", "ring"});
+    make_group_when_ready(cluster, R"({"workers":["a","b"]})");
+    auto group = worker.join("g", in_a_minute()).value();
+    std::vector<float> x(10000, 1);
+    chorus::CollectiveOptions const max{
+        .reduce = chorus::ReduceOp::max, .algorithm = "ring", .timeout = std::chrono::minutes(10)};
+    REQUIRE(group.all_reduce(x, max).has_value());
+    CHECK(group.path() == (shares_memory ? "shm" : "links"));
+    victim.read_line();
+    victim.signal(SIGSTOP);
+    auto status = group.all_reduce(x, max);
+    while (status.has_value()) status = group.all_reduce(x, max);
+    INFO(status.error().detail);
+    CHECK(status.error().code == EngineErrc::peer_lost);
+    CHECK(mentions(status.error().detail, "b"));
+  }
+}
+
 TEST_CASE("a program that is killed between two calls is named by a root that only receives from it") {
   Cluster cluster(0);
   auto worker = start("a", cluster, false);

@@ -267,6 +267,7 @@ TEST_CASE(
   CHECK_MESSAGE(mentions(late.body, disk / "journal/j"), late.body);
   CHECK(worker.tensor_version("x") == 2);
   CHECK(eventually([&] { return coordinator.get("/readyz").status == 503; }, 20s));
+  CHECK(coordinator.metric("chorus_ready") == 0);
   auto const ready = coordinator.get("/readyz");
   CHECK_MESSAGE(mentions(ready.body, "the disk does not answer"), ready.body);
   CHECK(coordinator.metric(R"(chorus_disk_wait_seconds{disk="journal"})") >= 5);
@@ -274,6 +275,7 @@ TEST_CASE(
   CHECK(coordinator.get("/v1/groups/g").status == 200);
   hanging.answer();
   CHECK(eventually([&] { return coordinator.get("/readyz").status == 200; }));
+  CHECK(coordinator.metric("chorus_ready") == 1);
   CHECK(launch("d").json().at("state") == "succeeded");
   CHECK(worker.tensor_version("x") == 3);
   hanging.hang();

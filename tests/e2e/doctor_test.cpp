@@ -93,6 +93,48 @@ TEST_CASE("the doctor names a group's missing member and a lost worker") {
   CHECK(said.has("worker w3: nobody answers at its address"));
 }
 
+TEST_CASE("the doctor names a parameter that is lost") {
+  Cluster cluster(2, {}, {"--lease-ms", "3000"});
+  cluster.make_group("g", {"w0"});
+  REQUIRE(cluster.coordinator.put("/v1/parameters/p", R"({"group":"g","shape":[10]})").status == 201);
+  CHECK(doctor(cluster.coordinator).status == 0);
+  cluster.kill_worker(0);
+  auto& again = cluster.add_worker("w0", "");
+  REQUIRE(eventually([&] { return again.is_ready(); }));
+  std::string text;
+  CHECK(eventually([&] {
+    text = doctor(cluster.coordinator).text;
+    return text.find("problem: parameter p: parameter p is lost") != std::string::npos;
+  }));
+  INFO(text);
+}
+
+TEST_CASE("the doctor asks the coordinator that leads, also if a standby comes first in the list") {
+  Cluster cluster(1);
+  httplib::Server standby;
+  standby.Get("/readyz", [](auto const&, auto& response) {
+    response.status = 503;
+    response.set_content(R"({"code":"unavailable","status":503,"detail":"a standby"})", "application/json");
+  });
+  auto const lead_on = [&](auto const& request, auto& response) {
+    response.set_redirect(cluster.coordinator.url + request.target, 307);
+    response.set_content(R"({"code":"not_leader","status":307,"detail":"a standby"})", "application/json");
+  };
+  standby.Get(".*", lead_on);
+  standby.Post(".*", lead_on);
+  auto const url = "http://127.0.0.1:" + std::to_string(standby.bind_to_any_port("127.0.0.1"));
+  std::thread serving([&] { standby.listen_after_bind(); });
+  Said said;
+  for (auto const& list : {url, url + "," + cluster.coordinator.url}) {
+    Process process({binary("chorus"), "--coordinator", list, "doctor"});
+    said.text = process.read_all();
+    said.status = process.wait();
+    CHECK_MESSAGE(said.status == 0, said.text);
+  }
+  standby.stop();
+  serving.join();
+}
+
 TEST_CASE("the doctor reports another version, a slow link, and an address at which no service answers") {
   Cluster cluster(4, {"host=h0", "host=h1", "host=h2", "host=h3"}, {"--lease-ms", "60000"});
   auto const version = std::string(cluster.coordinator.get("/v1").json().at("version").as_string());

@@ -2,8 +2,10 @@
 // with everything that was promised.
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iostream>
 #include <thread>
@@ -130,6 +132,23 @@ TEST_CASE("a leader that gets SIGTERM hands over at once") {
   CHECK(fleet.launches(next));
 }
 
+TEST_CASE("a coordinator that is started again before its lease has ended redirects nobody to itself") {
+  if (is_etcd_missing()) return;
+  Fleet fleet({.coordinators = 1, .flags = {"--etcd-lease-s", "4"}});
+  fleet.at(0).process.signal(SIGKILL);
+  fleet.end(0);
+  fleet.start(0);
+  // The key of the killed process is in etcd until its lease ends.
+  REQUIRE(eventually([&] { return fleet.at(0).metric("chorus_leadership_term") > 0; }));
+  auto const refused = fleet.at(0).get("/v1/groups/g");
+  CHECK(refused.status == 503);
+  CHECK(refused.code() == "unavailable");
+  CHECK(refused.header("Retry-After") == "1");
+  CHECK_MESSAGE(mentions(fleet.ready_text(0), "no coordinator leads"), fleet.ready_text(0));
+  REQUIRE(eventually([&] { return fleet.leader() != nullptr; }, 20s));
+  CHECK(fleet.at(0).get("/v1/groups/g").status == 200);
+}
+
 TEST_CASE("a leader that was stopped for longer than its lease writes nothing, and ends") {
   if (is_etcd_missing()) return;
   Fleet fleet;
@@ -165,37 +184,15 @@ TEST_CASE("a leader that is cut off from etcd alone ends before another coordina
   }
 }
 
-TEST_CASE("an etcd that has lost all keys is not taken for a new cluster") {
-  if (is_etcd_missing()) return;
-  Fleet fleet({.etcds = 1, .coordinators = 2});
-  fleet.etcd.kill(0);
-  fleet.etcd.empty(0);
-  fleet.etcd.start(0);
-  REQUIRE(eventually([&] { return fleet.etcd.answers(0); }, 20s));
-  auto const says = [&](std::size_t i) { return fleet.at(i).get("/readyz").body; };
-  // The standby reports that the keys are gone, and the former leader launches nothing.
-  CHECK(eventually([&] { return mentions(says(0), "its keys are gone") || mentions(says(1), "its keys are gone"); },
-                   20s));
-  CHECK(eventually([&] { return fleet.leaders() == 0; }, 20s));
-  for (std::size_t i = 0; i < 2; ++i) CHECK_FALSE(fleet.launches(&fleet.at(i)));
-  CHECK(fleet.etcd.post("/v3/kv/range", R"({"key":"L2Nob3J1cy8=","range_end":"L2Nob3J1czA="})").find("kvs") ==
-        std::string::npos);
-  // After a restart both begin with an empty state.
-  for (std::size_t i = 0; i < 2; ++i) {
-    fleet.end(i);
-    fleet.start(i);
-  }
-  REQUIRE(eventually([&] { return fleet.leader() != nullptr; }, 20s));
-  CHECK(fleet.leader()->get("/v1/groups/g").status == 404);
-}
-
 TEST_CASE("members' calls go on while no coordinator leads, and coordinators wait for a stopped etcd") {
   if (is_etcd_missing()) return;
   Fleet fleet({.etcds = 3, .coordinators = 2});
   fleet.etcd.kill(0);
-  REQUIRE(eventually([&] { return fleet.leader() != nullptr && fleet.launches(fleet.leader()); }, 30s));
+  Service* leader = nullptr;
+  REQUIRE(eventually([&] { return fleet.launches(leader = fleet.leader()); }, 30s));
   fleet.etcd.kill(1);  // no quorum
-  REQUIRE(eventually([&] { return fleet.leader() == nullptr; }, 30s));
+  REQUIRE(eventually([&] { return leader->process.has_ended(); }, 30s));
+  CHECK(fleet.leaders() == 0);
   // No running coordinator begins anything, and each says why.
   for (std::size_t i = 0; i < fleet.size(); ++i) {
     if (fleet.has_ended(i)) continue;
@@ -261,6 +258,19 @@ TEST_CASE("a client that follows events continues at the next leader where it wa
   CHECK_FALSE(mentions(after, "event: reset"));
 }
 
+TEST_CASE("a coordinator that listens at all addresses is known by the machine's name") {
+  if (is_etcd_missing()) return;
+  Etcd const etcd;
+  Service const coordinator("c", {binary("chorus-coordinator"), "--port", "0", "--host", "0.0.0.0",
+                                  "--insecure-no-auth", "--etcd", etcd.urls(), "--log-level", "error"});
+  REQUIRE(eventually([&] { return coordinator.is_ready(); }));
+  std::array<char, 256> name{};
+  REQUIRE(::gethostname(name.data(), name.size() - 1) == 0);
+  auto const url = "http://" + std::string(name.data()) + ":" + std::to_string(coordinator.port());
+  auto const status = coordinator.get("/v1/status").json();
+  CHECK(status.at("coordinator").at("url").as_string() == url);
+}
+
 TEST_CASE("etcd over TLS needs its authority and the coordinator's certificate, and an error names what is missing") {
   if (is_etcd_missing()) return;
   Authority authority;
@@ -324,10 +334,15 @@ TEST_CASE("etcd over TLS needs its authority and the coordinator's certificate, 
 TEST_CASE("invalid flags are refused with one line") {
   if (is_etcd_missing()) return;
   Etcd etcd;
-  CHECK(mentions(first_error({"--etcd", etcd.urls(), "--journal", "/tmp/j"}, 2), "--journal excludes --etcd"));
+  auto const two_stores = first_error({"--etcd", etcd.urls(), "--journal", "/tmp/j"}, 2);
+  CHECK(mentions(two_stores, "--journal excludes --etcd"));
+  CHECK(mentions(two_stores, "chorus-coordinator.service sets CHORUS_JOURNAL"));
+  for (auto const* flag : {"--cluster", "--etcd-user", "--etcd-lease-s"})
+    CHECK(mentions(first_error({"--port", "0", flag, "5"}, 2), std::string(flag) + " requires --etcd"));
+  CHECK(mentions(first_error({"--etcd", etcd.urls(), "--etcd-user", "u"}, 2), "requires --etcd-password-file"));
   CHECK(mentions(first_error({"--etcd", "etcd:2379"}, 2), "does not begin with http"));
   CHECK(mentions(first_error({"--etcd", etcd.urls(), "--cluster", "a/b"}, 2), "a/b"));
-  for (auto const* text : {"c1", "http://c1:7070", "c1:", ":7070", "c1:x"})
+  for (auto const* text : {"c1", "http://c1:7070", "c1:", ":7070", "c1:x", "c1:0", "c1:65536", "c1:7x"})
     CHECK(mentions(first_error({"--etcd", etcd.urls(), "--advertise", text}, 2), "is not HOST:PORT"));
   // An etcd user with a wrong password.
   ScratchDirectory const here;

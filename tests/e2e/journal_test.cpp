@@ -151,6 +151,22 @@ TEST_CASE("a coordinator killed fifty times at random leaves one version everywh
   for (std::size_t i = 0; i < workers_count; ++i) CHECK(fleet.incarnation_of(i) == incarnations[i]);
 }
 
+TEST_CASE("after a journal was restored from an old copy, launches that workers do not know are launched") {
+  Fleet fleet;
+  REQUIRE(put_if_alive(fleet.coordinator(), "before") == "succeeded");
+  fleet.kill();
+  fleet.copy_journal();
+  fleet.start();
+  for (auto const* id : {"a", "b", "c"}) REQUIRE(put_if_alive(fleet.coordinator(), id) == "succeeded");
+  fleet.kill();
+  fleet.restore_copy();
+  fleet.start();
+  CHECK(fleet.state_of("before") == "succeeded");
+  CHECK(fleet.state_of("a").empty());
+  for (auto const* id : {"d", "e", "f"}) CHECK(put_if_alive(fleet.coordinator(), id) == "succeeded");
+  CHECK(fleet.version() == 1 + 7);
+}
+
 TEST_CASE("a coordinator does not start on a file that is no journal, and leaves the file unchanged") {
   ScratchDirectory const here;
   write_file(here / "journal", "not a database\n");

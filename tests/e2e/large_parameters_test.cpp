@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::uint64_t mebi = 1 << 20;
 constexpr double most_late_turns = 0.01;
+constexpr auto longest_allowed = 1s;  // the lease
+constexpr auto most_work = 50ms;      // of a control thread during one answer
 
 // Size of the values. Adam, a gradient and the images of checkpoints and moves, or a backup, together need eight times
 // as much. At most CHORUS_LARGE_MIB, by default a GiB, so that the test ends in time on a slow machine.
@@ -148,15 +150,9 @@ TEST_CASE("parameters of up to a GiB delay no control thread and lose no lease")
   CHECK(f.coordinator.erase("/v1/parameters/b").status == 204);
   liveness.wait_for_rounds(100);
 
-  // A single late answer is tolerated: on a loaded machine, and in a virtual one, the control thread and any holder of
-  // a lock that it needs lose their processor for up to 200 ms. Long computations on the control thread are found by
-  // the tests of the parts, which count turns.
-  for (auto const& longest : liveness.stop()) {
-    MESSAGE(longest.service << " held up for " << longest.held_up.count() << " us (" << longest.waited.count()
-                            << " us on the wall) during " << longest.during << ", of " << longest.answers
-                            << " answers");
-    CHECK(longest.failures == 0);
-  }
+  // A single late answer is tolerated, unless the control thread's own work was the reason: on a loaded machine, and in
+  // a virtual one, the thread and any holder of a lock that it needs lose their processor for up to 200 ms.
+  check_liveness(liveness, longest_allowed, most_work);
   CHECK(f.late_turns(f.coordinator) < most_late_turns);
   CHECK(f.late_turns(*f.workers[0]) < most_late_turns);
   CHECK(f.late_turns(*f.workers[1]) < most_late_turns);

@@ -126,7 +126,7 @@ TEST_CASE("with tensors of GiB, workers and coordinator answer within 50 ms, and
   f.both([&](Service const& worker) { CHECK(worker.erase("/v1/tensors/x").status == 204); });
   liveness.wait_for_rounds(100);
 
-  check_liveness(liveness, longest_allowed);
+  check_liveness(liveness, longest_allowed, longest_allowed);
   if (f.was_lost(2)) {
     MESSAGE("an idle worker was lost, too: the machine is too busy for leases of a second");
     return;

@@ -60,7 +60,7 @@ TEST_CASE("a program starts a coordinator, is a worker there, and ends it") {
 TEST_CASE("a coordinator that cannot be started is an error that says why") {
   auto options = of_this_build();
   options.program = "/nowhere/chorus-coordinator";
-  check_error(options, in_a_minute(), "/nowhere/chorus-coordinator has ended");
+  check_error(options, in_a_minute(), "/nowhere/chorus-coordinator cannot be started: No such file or directory");
   options = of_this_build();
   options.arguments = {"--no-such-option"};
   check_error(options, in_a_minute(), "has ended before it listened");

@@ -246,6 +246,38 @@ TEST_CASE("a checkpoint with a changed byte is not used, and the one before it i
   CHECK(values(*cluster) == Floats(4, 1));
 }
 
+TEST_CASE(
+    "a scheduled checkpoint that a lost parameter stops is counted as failed; one without parameters is needless") {
+  TemporaryDirectory const directory;
+  Cluster cluster(0, {}, {"--checkpoint", "auto", "--checkpoint-interval-s", "1"});
+  for (auto const* const id : {"w0", "w1"})
+    cluster.add_worker(id, "host=h0", {"--checkpoint-directory", directory.path.string()});
+  cluster.make_group("g");
+  auto const counted = [&](std::string const& result) {
+    return cluster.coordinator.metric("chorus_checkpoint_duration_seconds_count{result=\"" + result + "\"}");
+  };
+  auto const time = [&] { return cluster.coordinator.metric("chorus_checkpoint_timestamp_seconds"); };
+  CHECK(eventually([&] { return time() > 0; }, std::chrono::seconds(30)));
+  CHECK(counted("succeeded") == 0);
+  CHECK(counted("failed") == 0);
+
+  auto const made = make(cluster, R"({"group":"g","shape":[8],"shards":1})");
+  REQUIRE(made.status == 201);
+  CHECK(eventually([&] { return counted("succeeded") > 0; }, std::chrono::seconds(30)));
+  CHECK(counted("failed") == 0);
+
+  auto const owner = std::string(made.json().at("endpoints").at(0).at("worker").as_string());
+  cluster.kill_worker(owner == "w0" ? 0 : 1);
+  CHECK(eventually([&] { return counted("failed") > 0; }, std::chrono::seconds(60)));
+}
+
+TEST_CASE("a coordinator whose checkpoint could not be written by its name does not start") {
+  Process process({"/bin/sh", "-c", binary("chorus-coordinator") + " --port 0 --checkpoint a/b 2>&1"});
+  auto const said = process.read_all();
+  CHECK(process.wait() == 2);
+  CHECK_MESSAGE(said.find("the checkpoint 'a/b' is not 1 to 64 letters") != std::string::npos, said);
+}
+
 TEST_CASE("invalid requests for checkpoints are refused") {
   TemporaryDirectory const directory;
   auto const cluster = start(1, directory.path);

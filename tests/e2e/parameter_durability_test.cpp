@@ -207,6 +207,58 @@ TEST_CASE(
   CHECK(shop.values() == ones);
 }
 
+TEST_CASE(
+    "a backup that is killed before it hears that it is the owner leaves no gap: the log of the owner before counts") {
+  ScratchDirectory const directory;
+  Service const coordinator(
+      "coordinator", {binary("chorus-coordinator"), "--port", "0", "--log-level", "error", "--lease-ms", "1000"});
+  HeldPort const ports[2];
+  std::unique_ptr<Service> workers[2];
+  auto const start = [&](std::size_t i) {
+    auto const id = "w" + std::to_string(i);
+    files::create_directories(directory / id);
+    workers[i] = std::make_unique<Service>(
+        id,
+        std::vector<std::string>{binary("chorus-worker"), "--port", ports[i].text(), "--coordinator", coordinator.url,
+                                 "--id", id, "--log-directory", directory / id, "--log-level", "error"});
+  };
+  auto const kill = [&](std::size_t i) {
+    workers[i]->process.signal(SIGKILL);
+    workers[i]->process.wait();
+  };
+  auto const parameter = [&] { return coordinator.get("/v1/parameters/w").json(); };
+  auto const owner = [&] { return parameter().at("endpoints").at(0).at("worker").as_string() == "w0" ? 0U : 1U; };
+  start(0);
+  start(1);
+  REQUIRE(eventually([&] { return coordinator.put("/v1/groups/g", R"({"workers":["w0","w1"]})").status == 201; }));
+  auto const made =
+      coordinator.put("/v1/parameters/w", R"({"group":"g","shape":[1000],"shards":1,"replicas":2,"durability":"log"})");
+  REQUIRE_MESSAGE(made.status == 201, made.body);
+  auto const before = owner(), heir = 1 - before;
+  ParameterClient client(workers[before]->url, "c");
+  for (int i = 0; i < 5; ++i) REQUIRE(client.push("w", ParameterClient::bytes(Floats(elements, 1))).status == 200);
+  workers[heir]->process.signal(SIGSTOP);
+  kill(before);
+  // Its clients miss the owner, so that the heir becomes it before its own lease ends.
+  auto const incarnation = std::string(made.json().at("endpoints").at(0).at("incarnation").as_string());
+  CHECK(eventually([&] {
+    coordinator.get("/v1/parameters?limit=1&suspect=w" + std::to_string(before) + "&incarnation=" + incarnation);
+    return owner() == heir;
+  }));
+  kill(heir);
+  start(heir);
+  start(before);
+  Answer answer;
+  CHECK(eventually(
+      [&] {
+        answer = ParameterClient(workers[before]->url, "reader").pull("w");
+        return answer.status == 200;
+      },
+      std::chrono::seconds(30)));
+  REQUIRE_MESSAGE(answer.status == 200, answer.body);
+  CHECK(ParameterClient::values<float>(answer.body) == Floats(elements, 5));
+}
+
 TEST_CASE("a worker without a directory for logs is given no parameter with a log") {
   Cluster cluster(1);
   cluster.make_group("g");

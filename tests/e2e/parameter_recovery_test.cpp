@@ -14,12 +14,11 @@ namespace {
 
 using Floats = std::vector<float>;
 constexpr std::size_t elements = 1000;
-constexpr char const* request = R"({"group":"g","shape":[1000],"replicas":2,"shards":3})";
 
 // Workers, and several coordinators, one after another, on one journal and port.
 class Fleet : public CoordinatorLives {
  public:
-  explicit Fleet(std::size_t workers) {
+  explicit Fleet(std::size_t workers, std::string const& replicas = "2") {
     std::string ids;
     for (std::size_t i = 0; i < workers; ++i) {
       add_worker();
@@ -28,7 +27,8 @@ class Fleet : public CoordinatorLives {
     for (auto const& worker : workers_) REQUIRE(eventually([&] { return worker->get("/readyz").status == 200; }));
     auto const group = coordinator().put("/v1/groups/g", "{\"workers\":[" + ids + R"(],"on_failure":"shrink"})");
     REQUIRE_MESSAGE(group.status == 201, group.body);
-    auto const made = coordinator().put("/v1/parameters/w", request);
+    auto const made =
+        coordinator().put("/v1/parameters/w", R"({"group":"g","shape":[1000],"shards":3,"replicas":)" + replicas + "}");
     REQUIRE_MESSAGE(made.status == 201, made.body);
   }
 
@@ -36,7 +36,7 @@ class Fleet : public CoordinatorLives {
     auto const id = "w" + std::to_string(workers_.size());
     workers_.push_back(std::make_unique<Service>(
         id, std::vector<std::string>{binary("chorus-worker"), "--port", "0", "--coordinator", coordinator().url, "--id",
-                                     id, "--locality", "host=h" + id, "--log-level", "error"}));
+                                     id, "--locality", "host=h" + id, "--drain-ms", "60000", "--log-level", "error"}));
   }
   void kill_worker(std::size_t i) {
     workers_.at(i)->process.signal(SIGKILL);
@@ -77,12 +77,15 @@ class Load {
         auto const ones = ParameterClient::bytes(Floats(elements, 1));
         for (auto is_last = false; !is_last;) {
           is_last = ends_;
-          while (client.push("w", ones).status != 200) pause_briefly();
+          while (client.push("w", ones).status != 200) {
+            if (gives_up_) return;
+            pause_briefly();
+          }
           ++acknowledged_;
         }
       }));
   }
-  ~Load() { ends_ = true; }
+  ~Load() { ends_ = gives_up_ = true; }
   Load(Load const&) = delete;
   Load& operator=(Load const&) = delete;
 
@@ -97,7 +100,7 @@ class Load {
   }
 
  private:
-  std::atomic<bool> ends_ = false;
+  std::atomic<bool> ends_ = false, gives_up_ = false;
   std::atomic<std::uint64_t> acknowledged_ = 0;
   std::vector<std::future<void>> clients_;
 };
@@ -131,6 +134,25 @@ TEST_CASE("an owner that dies without a coordinator is replaced once a coordinat
   auto const entry = fleet.owner_of(0);
   auto const sum = static_cast<float>(load.stop());
   CHECK(fleet.values(entry) == Floats(elements, sum));
+}
+
+TEST_CASE("a worker that gets SIGTERM without a coordinator waits for the next one, and loses nothing") {
+  for (auto const* const replicas : {"1", "2"}) {
+    CAPTURE(replicas);
+    Fleet fleet(3, replicas);
+    Load load(fleet, fleet.owner_of(0));
+    CHECK(load.goes_on());
+    auto const entry = fleet.owner_of(0), leaving = fleet.owner_of(1);
+    fleet.kill();
+    fleet.worker(leaving).process.signal(SIGTERM);
+    REQUIRE(eventually([&] { return fleet.worker(leaving).metric("chorus_draining") == 1; }));
+    fleet.start();
+    CHECK(fleet.worker(leaving).process.wait(std::chrono::seconds(60)) == 0);
+    REQUIRE(load.goes_on());
+    CHECK(eventually([&] { return fleet.is_ready(); }, std::chrono::seconds(30)));
+    auto const sum = static_cast<float>(load.stop());
+    CHECK(fleet.values(entry) == Floats(elements, sum));
+  }
 }
 
 TEST_CASE(

@@ -1,9 +1,11 @@
 // chorus::Parameters in this process, with coordinator and workers as separate processes.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <thread>
 
 #include "tests/support/fleets/parameters.hpp"
 #include "worker/api/parameters.hpp"
@@ -81,6 +83,37 @@ TEST_CASE("rows are pushed and pulled, and invalid arguments are refused before 
   CHECK(w.push(std::vector<double>(20)).error().code == chorus::ParametersErrc::bad_argument);
   auto const soon = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   CHECK(parameters.open("none", soon).error().code == chorus::ParametersErrc::unknown_parameter);
+}
+
+TEST_CASE("open() waits for a coordinator that redirects to itself or has no leader, and tells so at the deadline") {
+  Cluster cluster(1);
+  cluster.make_group("g");
+  make(cluster, R"({"group":"g","shape":[10]})");
+  httplib::Server standby;
+  std::atomic<int> asked = 0;
+  std::atomic<bool> is_ever_led = true;
+  standby.Get(".*", [&](auto const& request, auto& response) {
+    auto const turn = ++asked;
+    if (turn == 2 && is_ever_led) {
+      response.status = 503;
+      return response.set_content(R"({"code":"unavailable","status":503,"detail":"no leader"})", "application/json");
+    }
+    response.set_redirect((turn > 4 && is_ever_led ? cluster.coordinator.url : "") + request.target, 307);
+    response.set_content(R"({"code":"not_leader","status":307,"detail":"a standby"})", "application/json");
+  });
+  auto const url = "http://127.0.0.1:" + std::to_string(standby.bind_to_any_port("127.0.0.1"));
+  std::thread serving([&] { standby.listen_after_bind(); });
+  auto parameters = chorus::Parameters::connect({.coordinator = url, .client = "a", .incarnation = 1});
+  auto const opened = parameters->open("w", std::chrono::steady_clock::now() + std::chrono::seconds(20));
+  is_ever_led = false;
+  auto other = chorus::Parameters::connect({.coordinator = url, .client = "b", .incarnation = 1});
+  auto const never = other->open("w", std::chrono::steady_clock::now() + std::chrono::milliseconds(500));
+  standby.stop();
+  serving.join();
+  CHECK(opened.has_value());
+  REQUIRE(never.has_error());
+  CHECK(never.error().code == chorus::ParametersErrc::deadline_exceeded);
+  CHECK(never.error().detail == "unavailable: no coordinator leads at present: a standby");
 }
 
 TEST_CASE("a program that pushes does not notice the death of an owner") {

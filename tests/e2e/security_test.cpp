@@ -1,6 +1,9 @@
 // Only authorised callers are served: every route of both services, called with every kind of credentials, over TLS.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/support/fleets/secure_fleet.hpp"
 
 using namespace chorus::testing;
@@ -330,6 +333,24 @@ TEST_CASE("the command line says what is wrong with a token or a certificate") {
   SecureFleet fleet(1);
   auto user = fleet.badge("read");
   REQUIRE(fleet.chorus(user, {"status"}).status == 0);
+  auto const own = user.certificate;
+  auto const other = fleet.authority.issue("other", {"127.0.0.1"});
+  user.certificate.key = other.key;
+  auto const mixed = fleet.chorus(user, {"status"});
+  CHECK(mixed.status == 1);
+  CHECK(
+      contains(mixed.output, "error: the key " + other.key + " cannot be read, or is not that of " + own.certificate));
+  user.certificate = {fleet.file("absent.pem"), own.key};
+  CHECK(contains(fleet.chorus(user, {"status"}).output,
+                 "error: the certificate " + fleet.file("absent.pem") + " cannot be read: No such file or directory"));
+  user.certificate = {};
+  for (auto const& command : {std::vector<std::string>{"status"}, {"groups", "create", "g", "--size", "1"}}) {
+    auto const unknown = fleet.chorus(user, command);
+    CHECK(unknown.status == 3);
+    CHECK(contains(unknown.output, "is a client's certificate (--tls-cert, --tls-key) asked for?"));
+    CHECK(unknown.output.find("silent") == std::string::npos);
+  }
+  user.certificate = own;
   auto const refused = fleet.chorus(user, {"groups", "create", "g", "--size", "1"});
   CHECK(refused.status == 1);
   CHECK(contains(refused.output, "this needs the role submit, and the token"));
@@ -338,4 +359,33 @@ TEST_CASE("the command line says what is wrong with a token or a certificate") {
   auto const unbelieved = fleet.chorus(user, {"status"});
   CHECK(unbelieved.status == 3);
   CHECK(contains(unbelieved.output, "--tls-ca has to have the authority that signed it"));
+}
+
+TEST_CASE("the command line shows its token and certificate where a standby redirects it to, but never in clear") {
+  SecureFleet fleet(1);
+  auto const user = fleet.badge("read");
+  auto const own = fleet.authority.issue("standby", {"127.0.0.1"});
+  httplib::SSLServer standby(own.certificate.c_str(), own.key.c_str(), fleet.authority.path().c_str());
+  httplib::Server snoop;
+  std::atomic<int> snooped = 0;
+  snoop.set_pre_routing_handler([&](auto const&, auto&) {
+    ++snooped;
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  auto leader = fleet.coordinator().url;
+  standby.Get(".*", [&](auto const& request, auto& response) { response.set_redirect(leader + request.target, 307); });
+  auto const url = "https://127.0.0.1:" + std::to_string(standby.bind_to_any_port("127.0.0.1"));
+  auto const clear = "http://127.0.0.1:" + std::to_string(snoop.bind_to_any_port("127.0.0.1"));
+  std::thread serving([&] { standby.listen_after_bind(); }), snooping([&] { snoop.listen_after_bind(); });
+  auto const good = fleet.chorus(user, {"status"}, url);
+  leader = clear;
+  auto const bad = fleet.chorus(user, {"status"}, url);
+  standby.stop();
+  snoop.stop();
+  serving.join();
+  snooping.join();
+  CHECK_MESSAGE(good.status == 0, good.output);
+  CHECK(bad.status == 3);
+  CHECK(contains(bad.output, url + ": it redirects to " + clear + ", which is not encrypted"));
+  CHECK(snooped == 0);
 }

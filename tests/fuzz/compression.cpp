@@ -1,12 +1,13 @@
 // Compressed gradients: whatever is accepted has the announced number of elements and is within the limit of bodies,
 // and a sparse or a two-bit gradient is written back as it came.
-#include "worker/parameters/compression/compression.hpp"
+#include "worker/parameters/compression/decode.hpp"
 
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "tests/fuzz/input.hpp"
+#include "worker/parameters/compression/encoder.hpp"
 
 using namespace chorus;
 using namespace chorus::parameters;

@@ -1,5 +1,5 @@
 // The header of a safetensors file: what is accepted covers the file's bytes once, and is written and read back.
-#include "worker/parameters/checkpoints/safetensors.hpp"
+#include "worker/parameters/checkpoints/safetensors_parse.hpp"
 
 #include "tests/fuzz/input.hpp"
 #include "worker/parameters/checkpoints/errc.hpp"

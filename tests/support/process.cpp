@@ -109,11 +109,14 @@ std::string Process::read_all(std::chrono::milliseconds limit) {
 }
 
 bool Process::has_ended() const {
+  if (pid_ <= 0) return true;  // wait() has reaped it
   siginfo_t info{};
   return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT | WNOHANG) == 0 && info.si_pid != 0;
 }
 
-void Process::signal(int number) const { ::kill(pid_, number); }
+void Process::signal(int number) const {
+  if (pid_ > 0) ::kill(pid_, number);  // -1 would be every process
+}
 
 int Process::wait(std::chrono::milliseconds limit) {
   int status = 0;

@@ -24,6 +24,15 @@ void check_error(Result<JoinedGroup> const& joined, WorkerErrc code, std::string
   CHECK(mentions(joined.error().detail, part));
 }
 
+// Every member was told that the members' calls differ.
+void check_disagreement(std::vector<Status> const& ended) {
+  for (auto const& status : ended) {
+    REQUIRE(status.has_error());
+    INFO(status.error().detail);
+    CHECK(status.error().code == EngineErrc::plan_mismatch);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("options that cannot be") {
@@ -167,4 +176,35 @@ TEST_CASE("groups, handles and tensors outlive their worker, and calls say that 
   CHECK(mentions(group->barrier().error().detail, "stopped"));
   CHECK(group->culprits().empty());
   CHECK((*tensor)[99] == 1.0F);
+}
+
+TEST_CASE("a member whose part of a failed call ended well hears of the failure at its next call") {
+  EmbeddedGroup fleet(3, Memory::own);
+  std::vector<Status> ended(3, ok());
+  fleet.everywhere([&](JoinedGroup& group, std::size_t rank) {
+    std::vector<double> x(rank == 2 ? 7 : 6, 1);
+    static_cast<void>(group.reduce(x));  // of rank 1, which only sends, it may succeed
+    CollectiveOptions patient;
+    patient.timeout = milliseconds(10000);
+    ended[rank] = group.barrier(patient);
+  });
+  check_disagreement(ended);
+}
+
+TEST_CASE("a member whose message was refused after it was sent hears of that at its next collective call") {
+  for (auto const memory : {Memory::shared, Memory::own}) {
+    EmbeddedGroup fleet(2, memory);
+    std::vector<Status> ended(2, ok());
+    fleet.everywhere([&](JoinedGroup& group, std::size_t rank) {
+      std::vector<double> x(rank == 0 ? 3 : 9, 1);
+      if (rank == 0)
+        static_cast<void>(group.recv(x, 1));
+      else
+        static_cast<void>(group.send(x, 0));
+      CollectiveOptions patient;
+      patient.timeout = milliseconds(10000);
+      ended[rank] = group.barrier(patient);
+    });
+    check_disagreement(ended);
+  }
 }

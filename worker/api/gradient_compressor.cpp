@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "worker/parameters/compression/decode.hpp"
 #include "worker/parameters/shard/step.hpp"
 
 namespace chorus {

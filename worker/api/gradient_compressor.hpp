@@ -6,7 +6,7 @@
 #include <span>
 
 #include "worker/api/parameters.hpp"
-#include "worker/parameters/compression/compression.hpp"
+#include "worker/parameters/compression/encoder.hpp"
 #include "worker/parameters/serving/access/access.hpp"
 
 namespace chorus {

@@ -144,13 +144,21 @@ class LocalCoordinator::Process {
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     auto const parent = getpid();
+    int volatile why_not = 0;  // errno of execve
     // The child has this process's memory until it becomes the program, and so calls nothing but the system.
     auto const child = vfork();
     if (child == 0) {
       bool const is_ready = prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent &&
                             dup2(input.get(), STDOUT_FILENO) == STDOUT_FILENO;
-      if (is_ready) execve(arguments[0], arguments.data(), environ);
+      if (is_ready) {
+        execve(arguments[0], arguments.data(), environ);
+        why_not = errno;
+      }
       _exit(127);
+    }
+    if (child > 0 && why_not != 0) {
+      end(child);
+      return failed(words.front() + " cannot be started: " + reason(why_not));
     }
     if (child < 0) return failed(words.front() + " cannot be started: " + reason(errno));
     return child;

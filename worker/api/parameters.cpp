@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/runtime/environment.hpp"
+#include "base/runtime/pause.hpp"
 #include "http/auth/credentials.hpp"
 #include "worker/api/gradient_compressor.hpp"
 #include "worker/parameters/serving/access/access.hpp"
@@ -91,6 +92,22 @@ class Parameters::Impl {
   template <class T>
   std::future<T> begin(asio::awaitable<T> work) {
     return asio::co_spawn(control_, std::move(work), asio::use_future);
+  }
+
+  // Asks until a coordinator answers, or the deadline.
+  asio::awaitable<http::Checked<parameters::PlacementPtr>> find(std::string name, TimePoint deadline) {
+    constexpr std::chrono::milliseconds usual_pause{200};
+    for (;;) {
+      // Not what is known of the name: the parameter may have been made anew.
+      auto placed = co_await access_.directory().fetch(name, "", deadline);
+      if (placed || placed.error().code != http::ProblemCode::unavailable) co_return placed;
+      placed = co_await access_.placement(name, deadline);
+      if (placed || placed.error().code != http::ProblemCode::unavailable) co_return placed;
+      auto const wanted = std::chrono::seconds(placed.error().retry_after_s.value_or(0));
+      auto const next = steady_clock::now() + std::max<std::chrono::milliseconds>(wanted, usual_pause);
+      if (next >= deadline) co_return placed;
+      co_await http::pause_until(next);
+    }
   }
 
   [[nodiscard]] Access& access() { return access_; }
@@ -193,10 +210,10 @@ struct Parameter::State {
     return settle(outcome);
   }
 
-  // Where it stands now, as far as anybody knows.
+  // Where it stands now, as far as anybody knows. Owners refuse a placement of a parameter that was deleted.
   static asio::awaitable<parameters::PlacementPtr> place(Ptr state, TimePoint deadline) {
     auto const placed = co_await state->owner->access().placement(state->placement->parameter.name, deadline);
-    if (placed) co_return *placed;
+    if (placed && (*placed)->is_of_same(*state->placement)) co_return *placed;
     co_return state->placement;
   }
 
@@ -268,7 +285,7 @@ Parameters::Parameters(Parameters&&) noexcept = default;
 Parameters& Parameters::operator=(Parameters&&) noexcept = default;
 
 Result<Parameter> Parameters::open(std::string const& name, TimePoint deadline, std::uint64_t next_sequence) {
-  auto placed = impl_->begin(impl_->access().placement(name, settled(deadline))).get();
+  auto placed = impl_->begin(impl_->find(name, settled(deadline))).get();
   if (!placed) return to_error(placed.error());
   auto state = std::make_shared<Parameter::State>();
   state->owner = impl_;
@@ -350,7 +367,7 @@ Result<Parameter::Pushed> Parameter::push_rows(std::span<std::uint64_t const> ro
   }
   auto push = state_->make_push(parameters::PushKind::rows, {body, gradient.dtype}, options);
   push.rows = rows.size();
-  if (state_->wants_norm()) push.norm = std::sqrt(parameters::squared_norm(parameters::gradient_of(push)));
+  if (state_->wants_norm()) push.norm = std::sqrt(parameters::squared_norm_of(push, width));
   return state_->settle(state_->owner->begin(State::push_rows(state_.get(), std::move(push), options.deadline)).get());
 }
 

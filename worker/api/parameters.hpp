@@ -132,8 +132,9 @@ class Parameters {
   Parameters(Parameters&&) noexcept;
   Parameters& operator=(Parameters&&) noexcept;
 
-  // A parameter that exists. A client that has pushed before under the same name and incarnation goes on with
-  // `next_sequence`. Errors: unknown_parameter, lost, deadline_exceeded.
+  // A parameter that exists. If it is deleted and made anew later, calls of this handle fail with `unavailable`: open
+  // the new one. A client that has pushed before under the same name and incarnation goes on with `next_sequence`.
+  // Waits for a coordinator that leads. Errors: unknown_parameter, lost, deadline_exceeded.
   [[nodiscard]] Result<Parameter> open(std::string const& name, std::chrono::steady_clock::time_point deadline,
                                        std::uint64_t next_sequence = 0);
 

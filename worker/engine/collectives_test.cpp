@@ -97,9 +97,9 @@ TEST_CASE("a run of a known kind does what the first one did, in other memory, a
     REQUIRE(second.run());
     REQUIRE_MESSAGE(second.wrong().empty(), second.wrong());
     for (plan::Rank rank = 0; rank < 4; ++rank) {
-      CHECK(second.result(rank).bytes_sent == first.result(rank).bytes_sent);
-      CHECK(second.result(rank).bytes_received == first.result(rank).bytes_received);
-      CHECK(second.result(rank).steps == first.result(rank).steps);
+      CHECK(second.result(rank).statistics.bytes_sent == first.result(rank).statistics.bytes_sent);
+      CHECK(second.result(rank).statistics.bytes_received == first.result(rank).statistics.bytes_received);
+      CHECK(second.result(rank).statistics.steps == first.result(rank).statistics.steps);
       for (auto const& step : second.result(rank).trace->instructions) CHECK(step.done_ns != never_ns);
     }
     auto third = call(3);

@@ -66,7 +66,7 @@ class DataPlane::Impl final : public Surroundings {
     std::optional<RunResult> result;
     begin(kind, call, interruption, [&result](RunResult ended) { result = std::move(ended); });
     while (!result) serve([&result] { return result.has_value(); }, options_.call_spin);
-    baton_.give_back(engine_.is_busy(), result->duration);
+    baton_.give_back(engine_.is_busy(), result->statistics.duration);
     return std::move(*result);
   }
 

@@ -4,26 +4,29 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "worker/engine/bounded_map.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/gpu/borrowed_arenas.hpp"
-#include "worker/engine/messages/messages.hpp"
-#include "worker/engine/run/run.hpp"
+#include "worker/engine/inquiries.hpp"
+#include "worker/engine/messages/message_transfers.hpp"
+#include "worker/engine/run/device_runs.hpp"
+#include "worker/engine/run/exchange_runs.hpp"
+#include "worker/engine/run/run_ends.hpp"
+#include "worker/engine/run/run_table.hpp"
 #include "worker/engine/run/unrested_runs.hpp"
 #include "worker/engine/transport/connection_owner.hpp"
 #include "worker/engine/transport/connection_table.hpp"
+#include "worker/engine/transport/memory_health.hpp"
 #include "worker/engine/transport/surroundings.hpp"
 #include "worker/engine/transport/traffic.hpp"
 
 namespace chorus::engine {
 
-class Engine final : public ConnectionOwner, private MessageRuns {
+class Engine final : public ConnectionOwner {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
@@ -45,7 +48,7 @@ class Engine final : public ConnectionOwner, private MessageRuns {
   void close_messages(MessageGroup& group, Failure const& why);
   // See Messages.
   void watch_receives(bool all);
-  [[nodiscard]] bool has_unwatched_receives() const { return messages_.has_unwatched(); }
+  [[nodiscard]] bool has_unwatched_receives() const { return transfers_.messages().has_unwatched(); }
   // `back`: second link on the same connection, for messages to the peer; null if there is none.
   void adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends = false,
              std::shared_ptr<links::Link> back = nullptr);
@@ -64,7 +67,7 @@ class Engine final : public ConnectionOwner, private MessageRuns {
               std::shared_ptr<links::Link> back = nullptr);
 
   // Ends runs whose deadline has passed. Call at next_deadline() (TimePoint::max() when nothing runs) or later.
-  [[nodiscard]] TimePoint next_deadline() const;
+  [[nodiscard]] TimePoint next_deadline();
   void check_deadlines();
 
   // Advances every run and link that can go on. Safe to call at any time, also from within.
@@ -73,53 +76,62 @@ class Engine final : public ConnectionOwner, private MessageRuns {
   // Advances runs whose GPUs have finished work. Returns true if any had.
   bool poll_devices();
   // True while GPUs work for runs that go on, or did at the last poll.
-  [[nodiscard]] bool awaits_devices() const;
+  [[nodiscard]] bool awaits_devices() const { return device_runs_.are_at_work(); }
 
   // Progress of all runs that are under way, or of the given one.
-  [[nodiscard]] std::vector<RunProgress> progress(std::optional<std::uint64_t> run);
+  [[nodiscard]] std::vector<RunProgress> progress(std::optional<std::uint64_t> run) { return inquiries_.progress(run); }
 
   // True while a run is under way or at rest, or a receive waits.
   [[nodiscard]] bool is_busy() const {
-    return !runs_.empty() || exchange_.run != nullptr || !unrested_.empty() || messages_.has_unwatched();
+    return !runs_.all().empty() || runs_.exchange().run != nullptr || !unrested_.empty() || has_unwatched_receives();
   }
   [[nodiscard]] std::size_t links() const { return connections_.size(); }
 
  private:
-  static constexpr std::size_t ended_max = 1024;
-
-  // A process that was stopped for this long discards what it has read in place: the lender may have reused the memory.
-  static constexpr std::chrono::seconds standstill{5};
-
   // The interface of connections (ConnectionOwner).
-  [[nodiscard]] Run* find_run(std::uint64_t run) override;
-  [[nodiscard]] EndedRun const* find_ended(std::uint64_t run) const override { return ended_.find(run); }
+  [[nodiscard]] Run* find_run(std::uint64_t run) override { return runs_.find(run); }
+  [[nodiscard]] EndedRun const* find_ended(std::uint64_t run) const override { return runs_.find_ended(run); }
   [[nodiscard]] Retired const* find_retired(std::uint64_t token, std::uint32_t epoch) const override {
     return retired_.find(token, epoch);
   }
   void touch(std::uint64_t run) override;
   void heard(std::uint64_t run, plan::Rank rank) override;
-  void asked(Connection& by, std::uint64_t run, std::uint32_t epoch, links::Ask const& ask) override;
-  void told(Identity const& by, std::uint64_t run, links::Tell tell) override;
-  void lost_touch(Identity const& peer, std::uint64_t run, Error const& why) override;
+  void asked(Connection& by, std::uint64_t run, std::uint32_t epoch, links::Ask const& ask) override {
+    inquiries_.asked(by, run, epoch, ask);
+  }
+  void told(Identity const& by, std::uint64_t run, links::Tell tell) override {
+    inquiries_.told(by, run, std::move(tell));
+  }
+  void lost_touch(Identity const& peer, std::uint64_t run, Error const& why) override {
+    inquiries_.lost_touch(peer, run, why);
+  }
   void fail_awaiting(Identity const& peer, Error const& why) override;
-  void fail_run(std::uint64_t run, Failure failure) override;
-  void fail_for(Error const& why, std::uint64_t run, plan::Rank rank, std::string const& where) override;
+  void fail_run(std::uint64_t run, Failure failure) override { ends_.fail(run, std::move(failure)); }
+  void fail_for(Error const& why, std::uint64_t run, plan::Rank rank, std::string const& where) override {
+    ends_.fail_for(why, run, rank, where);
+  }
   void end_unstarted(std::uint64_t run, std::uint32_t epoch, links::FailureNotice const& failure_notice,
-                     Failure failure) override;
+                     Failure failure) override {
+    ends_.end_unstarted(run, epoch, failure_notice, std::move(failure));
+  }
   [[nodiscard]] bool awaits_coalesced_frame(std::uint64_t run) const override {
-    return exchange_.run != nullptr && !exchange_.has_arrived && exchange_.run->spec().run == run;
+    return runs_.awaits_coalesced_frame(run);
   }
   [[nodiscard]] bool exchange_takes(links::CoalescedFrame const& coalesced_frame, Identity const& sender,
-                                    Scratch scratch) override;
-  void unfold_any_exchange() override { unfold_exchange(links::Taken::whole); }
-  void unfold_exchange_of(std::uint64_t run) override {
-    if (awaits_coalesced_frame(run)) unfold_any_exchange();
+                                    Scratch scratch) override {
+    return exchanges_.take(coalesced_frame, sender, scratch);
   }
-  [[nodiscard]] bool memory_is_unsound() const override;
-  [[nodiscard]] bool has_device_runs() const override { return !device_runs_.empty(); }
+  void unfold_any_exchange() override { runs_.unfold_exchange(); }
+  void unfold_exchange_of(std::uint64_t run) override {
+    if (runs_.awaits_coalesced_frame(run)) runs_.unfold_exchange();
+  }
+  [[nodiscard]] bool memory_is_unsound() const override { return memory_.is_unsound(); }
+  [[nodiscard]] bool has_device_runs() const override { return !runs_.on_devices().empty(); }
   void look_for_standstill() override;
   [[nodiscard]] Borrowed borrow(RunSpec const& spec, Identity const& peer, links::Lend const& lend,
-                                links::Borrow& told) override;
+                                links::Borrow& told) override {
+    return device_runs_.borrow(spec, peer, lend, told);
+  }
   void forget_borrowed(Identity const& owner) override { borrowed_arenas_.forget(owner); }
   void decide(std::uint64_t run) override;
 
@@ -128,46 +140,12 @@ class Engine final : public ConnectionOwner, private MessageRuns {
   [[nodiscard]] bool message_frame_arrived(Identity const& from, links::MessageFrame const& message) override;
   void message_failed(std::uint64_t token, std::uint32_t epoch, Failure const& why) override;
 
-  // The interface of messages (MessageRuns).
-  void start_run(std::shared_ptr<RunKind> kind, RunCall const& call, RunDone done) override {
-    start(std::move(kind), call, std::move(done));
-  }
-  void end_watch(std::uint64_t run) override;
-  void fail_message(std::uint64_t run, Failure const& why) override { fail_run(run, why); }
-  void refuse_message(std::uint64_t run, Failure const& why) override;
-  void find_early_messages(std::uint64_t token, std::uint32_t epoch) override;
-  [[nodiscard]] bool send_small_message(MessageGroup& group, links::MessageFrame const& message) override;
-  void refuse_small_messages(Identity const& peer, GroupMembership const& membership, Failure const& why) override;
-  void watch_soon() override;
-
-  [[nodiscard]] ConnectionTable::Route const& route(MessageGroup& group, plan::Rank peer);
-
-  // Asks the ranks that the run waits for, and ends the run if one of them has been silent for too long.
-  void inquire(Run& run, TimePoint now);
-  // Tells the flight recorder when a run begins to stand still, and when it goes on.
-  void look_for_stall(Run& run, TimePoint now);
-  [[nodiscard]] Connection& connection_to(Run& run, plan::Rank rank);
-  // Ends a run that was not started here and never will be. Data that peers have sent is dropped, and they are told.
-  void end_before_start(std::uint64_t run, Failure const& failure);
-  void end_run(Run& run, std::optional<Failure> failure);
-  void fail_all(Failure const& failure);
-  [[nodiscard]] std::optional<Failure> unsound_memory() const;
   void try_start(RunSpec spec, RunDone done, std::shared_ptr<RunKind> kind);
   // Checks that the run may start; the spec itself is valid. If not, calls `done` with the reason and returns false.
   [[nodiscard]] bool may_start(std::uint64_t run, RunSpec const& spec, RunDone const& done);
   void begin(std::unique_ptr<Run> run);
-  // Adds the run to runs_. The channels of the run are not attached to their send connections yet.
-  Run& list(std::unique_ptr<Run> run);
-  [[nodiscard]] EndedRun& remember(Run const& run);
-  // Starts the next run of `kept` as an exchange, which sends its message at once. False if that is impossible: `kept`
-  // and `done` are unchanged, and the run is to begin in the ordinary way.
-  [[nodiscard]] bool begin_exchange(std::unique_ptr<Run>& kept, RunCall const& call, RunDone& done);
-  void end_exchange();
-  // Makes the exchange under way an ordinary run. `taken`: how much of its message the link has taken.
-  void unfold_exchange(links::Taken taken);
-  // Device work of the run; null if the run has no GPU. Empty if the GPU refused: then caller and peers have been told.
-  [[nodiscard]] std::optional<std::unique_ptr<DeviceWork>> begin_device(RunSpec const& spec, RunDone const& done);
-  void reject(RunDone const& done, Failure const& why);
+  // Works on the runs that can go on. Returns true if local work is left.
+  bool work_on_runs();
   void reap();
 
   // Blocks settle(), and so the destruction of runs and connections, until the end of the scope; nests.
@@ -183,32 +161,19 @@ class Engine final : public ConnectionOwner, private MessageRuns {
     bool const before_;
   };
 
-  // Few entries; lookup by number is the most frequent operation.
-  struct Numbered {
-    std::uint64_t number = 0;
-    std::unique_ptr<Run> run;
-  };
-  std::vector<Numbered> runs_;
+  MemoryHealth const memory_;
+  RunTable runs_;
   ConnectionTable connections_;
   RetiredEpochs retired_;
-  BoundedMap<EndedRun, ended_max> ended_;
-
-  // The one run outside runs_: an exchange that has sent its message. Nothing else has happened to the run, except that
-  // the peer's message may have arrived: then the run ends as soon as no call is under way.
-  struct UnderWay {
-    std::unique_ptr<Run> run;
-    SendConnection* send_connection = nullptr;
-    bool has_arrived = false;
-  };
-  UnderWay exchange_;
-
-  OnceQueue<Run> dirty_runs_;
-  std::vector<std::unique_ptr<Run>> dead_runs_;  // destroyed when no call is under way
-  std::vector<Run*> device_runs_;                // runs of runs_ that use a GPU
   BorrowedArenas borrowed_arenas_;
   UnrestedRuns unrested_;
-  Messages messages_;
-  bool held_ = false;  // settle() returns at once: a caller further up the stack settles later
+  RunEnds ends_;
+  ExchangeRuns exchanges_;
+  DeviceRuns device_runs_;
+  Inquiries inquiries_;
+  MessageTransfers transfers_;
+  TimePoint told_deadline_ = TimePoint::max();  // by next_deadline(): a later one needs no other timer
+  bool held_ = false;                           // settle() returns at once: a caller further up the stack settles later
 };
 
 }  // namespace chorus::engine

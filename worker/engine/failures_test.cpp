@@ -194,7 +194,7 @@ TEST_CASE("generators that disagree about one channel never exchange a byte on i
   REQUIRE(collective.run());
   CHECK(code_of(collective.result(1)) == EngineErrc::plan_mismatch);
   CHECK(mentions(collective.result(1).status.error().detail, "by another plan"));
-  CHECK(collective.result(1).bytes_received == 0);
+  CHECK(collective.result(1).statistics.bytes_received == 0);
 }
 
 TEST_CASE("an abort reaches every rank with its reason and without a culprit") {

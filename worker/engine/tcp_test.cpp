@@ -141,9 +141,9 @@ TEST_CASE("traffic is counted per peer") {
   CHECK(traffic[0].sent_bytes == 400000);
   CHECK(traffic[0].received_bytes == 400000);
   CHECK(traffic[0].connections == 2);
-  CHECK(collective.result(0).bytes_sent == 400000);
-  CHECK(collective.result(0).bytes_received == 400000);
-  CHECK(collective.result(0).steps == 4);
+  CHECK(collective.result(0).statistics.bytes_sent == 400000);
+  CHECK(collective.result(0).statistics.bytes_received == 400000);
+  CHECK(collective.result(0).statistics.steps == 4);
 }
 
 TEST_CASE("peers that are not reached, and peers that go, are counted") {
@@ -184,14 +184,14 @@ TEST_CASE("a reduction of pieces that are long against a look at the clock is ti
   TcpFleet fleet(2, {});
   Collective small(fleet, case_of(algorithms::ring, 1000));
   REQUIRE(small.run());
-  CHECK(small.result(0).reduced.bytes == 0);
+  CHECK(small.result(0).statistics.reduced.bytes == 0);
   auto c = case_of(algorithms::ring, 1 << 20, 2);
   c.segment_bytes = 1 << 18;
   Collective large(fleet, c);
   REQUIRE(large.run());
-  CHECK(large.result(0).reduced.bytes > 0);
-  CHECK(large.result(0).reduced.bytes <= 2u << 20);  // a rank reduces half of the vector
-  CHECK(large.result(0).reduced.seconds > 0);
+  CHECK(large.result(0).statistics.reduced.bytes > 0);
+  CHECK(large.result(0).statistics.reduced.bytes <= 2u << 20);  // a rank reduces half of the vector
+  CHECK(large.result(0).statistics.reduced.seconds > 0);
 }
 
 TEST_CASE("members of a group reduce by calling, and a disagreement breaks the group") {

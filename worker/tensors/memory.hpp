@@ -122,6 +122,9 @@ class Pool {
   // Returns memory to the system that has been kept since `since` or longer. May take long.
   void give_back(TimePoint since);
 
+  // False for a block that is above the limit also while nothing else is in use.
+  [[nodiscard]] bool can_ever_have(std::size_t size_bytes) const;
+  [[nodiscard]] std::size_t limit_bytes() const;
   [[nodiscard]] PoolUse use() const;
   [[nodiscard]] std::size_t in_use_bytes() const;
   [[nodiscard]] std::size_t kept_bytes() const;

@@ -167,6 +167,12 @@ PoolUse Pool::use() const {
           state.last_lack,    state.idle_bytes, state.needed_bytes};
 }
 
+bool Pool::can_ever_have(std::size_t size_bytes) const {
+  return size_bytes <= state_->limit_bytes && capacity_of(size_bytes) <= state_->limit_bytes;
+}
+
+std::size_t Pool::limit_bytes() const { return state_->limit_bytes; }
+
 std::size_t Pool::in_use_bytes() const {
   std::scoped_lock lock(state_->mutex);
   return state_->in_use_bytes;

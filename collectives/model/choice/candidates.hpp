@@ -24,6 +24,8 @@ struct Wish {
   // With codes of all messages the elements that the caller passes are carriers.
   std::optional<Compression> compression;
   bool reproducible = false;  // only algorithms that reduce in worker order, which all give the same bits
+  // Numbers by which the reason calls the ranks; empty: their own. Roots of wish and specs are not translated.
+  std::vector<plan::Rank> names = {};
 };
 
 // Returns shapes for any algorithm that follow from the network: sizes of hosts, racks, zones and regions if these are

@@ -121,8 +121,14 @@ class Selection {
     return predicted;
   }
 
-  static std::string predicted(Considered const& it) {
-    return describe(it.spec, *it.algorithm) + ": " + duration(it.cost.seconds);
+  [[nodiscard]] std::string described(Considered const& it) const {
+    auto spec = it.spec;
+    if (!wish_.names.empty()) spec.root = wish_.names[spec.root];
+    return describe(spec, *it.algorithm);
+  }
+
+  [[nodiscard]] std::string predicted(Considered const& it) const {
+    return described(it) + ": " + duration(it.cost.seconds);
   }
 
   // Returns text that compares the choice of auto with the cheapest other plan.
@@ -138,7 +144,7 @@ class Selection {
   }
 
   [[nodiscard]] std::string reason(Position chosen) const {
-    auto text = describe(chosen->spec, *chosen->algorithm);
+    auto text = described(*chosen);
     bool const is_auto = wish_.algorithm == "auto";
     text += (is_auto ? ": predicted " : " was asked for: predicted ") + duration(chosen->cost.seconds);
     auto const best = favourite();

@@ -10,12 +10,6 @@ bool all_equal(std::span<std::uint64_t const> values) {
   return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
 }
 
-std::vector<std::uint64_t> times(std::span<std::uint64_t const> rows, std::uint64_t row_elements) {
-  std::vector<std::uint64_t> counts(rows.begin(), rows.end());
-  for (auto& count : counts) count *= row_elements;
-  return counts;
-}
-
 }  // namespace
 
 Rows rows_of(TensorShape const& shape) {
@@ -34,6 +28,12 @@ std::vector<std::uint64_t> split_rows(std::uint64_t rows, std::uint32_t ranks) {
   std::vector<std::uint64_t> split(ranks);
   for (Rank rank = 0; rank < ranks; ++rank) split[rank] = layout.range(rank).size();
   return split;
+}
+
+std::vector<std::uint64_t> times(std::span<std::uint64_t const> rows, std::uint64_t row_elements) {
+  std::vector<std::uint64_t> counts(rows.begin(), rows.end());
+  for (auto& count : counts) count *= row_elements;
+  return counts;
 }
 
 Sizes sizes_of_blocks(std::span<std::uint64_t const> rows, std::uint64_t row_elements) {

@@ -26,6 +26,9 @@ struct Rows {
 // Returns the number of rows of each rank; they differ by one at most, and the first ranks have more.
 [[nodiscard]] std::vector<std::uint64_t> split_rows(std::uint64_t rows, std::uint32_t ranks);
 
+// Returns the elements of so many rows, block by block.
+[[nodiscard]] std::vector<std::uint64_t> times(std::span<std::uint64_t const> rows, std::uint64_t row_elements);
+
 // Returns the sizes of a vector whose block r has rows[r] rows; in the form without counts if blocks are even.
 [[nodiscard]] Sizes sizes_of_blocks(std::span<std::uint64_t const> rows, std::uint64_t row_elements);
 // Returns the sizes of an all_to_all for the rows that one rank sends to each rank and receives from each.

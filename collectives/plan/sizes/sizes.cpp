@@ -59,8 +59,13 @@ Status check(Program const& program, Sizes const& sizes) {
   if (!sizes.receive_counts.empty())
     if (auto const status = check_counts("receive_counts", sizes.receive_counts, spec.ranks); status.has_error())
       return status;
-  if (program.equal_chunks && !layouts(program, sizes).input.is_equal())
-    return bad(spec.algorithm + " needs blocks of equal size");
+  if (spec.op == Op::all_to_all && !sizes.counts.empty())
+    if (auto const sent = sizes.counts[program.rank], received = sizes.receive_counts[program.rank]; sent != received)
+      return bad("rank " + std::to_string(program.rank) + " sends " + std::to_string(sent) +
+                 " elements to itself and receives " + std::to_string(received) + " from itself");
+  if (program.equal_chunks)
+    if (auto const both = layouts(program, sizes); !both.input.is_equal() || !both.output.is_equal())
+      return bad(spec.algorithm + " needs blocks of equal size");
   if (spec.op == Op::all_to_all && spec.in_place) {
     auto const both = layouts(program, sizes);
     for (std::uint32_t chunk = 1; chunk <= program.chunks; ++chunk)

@@ -87,11 +87,26 @@ TEST_CASE("impossible counts are refused with the reason") {
   CHECK(why(Op::all_gather, {0, {1, 2, 3}, {1, 2, 3}}) == "all_gather takes no receive_counts");
   CHECK(why(Op::all_to_all, {0, {1, 2, 3}, {}}) ==
         "all_to_all takes counts of what is sent and of what is received, or neither");
+  CHECK(why(Op::all_to_all, {0, {1, 2, 3}, {2, 2, 3}}) ==
+        "rank 0 sends 1 elements to itself and receives 2 from itself");
   CHECK(why(Op::all_to_all, {0, {1, 2, 3}, {1, 2, 4}}, true) ==
         "all_to_all in place needs as much from every rank as it sends to it");
   CHECK(why(Op::all_gather, {0, {1ull << 62, 1ull << 62, 3}, {}}) == "counts sum up to more than 63 bits hold");
   CHECK(why(Op::all_gather, {0, {1, 2, 3}, {}}) == "");
   CHECK(why(Op::all_to_all, {6, {}, {}}, true) == "");
+}
+
+TEST_CASE("an algorithm of equal blocks refuses others, sent or received") {
+  auto program = program_of(Op::all_to_all, 0);
+  program.spec.algorithm = "bruck";
+  program.equal_chunks = true;
+  CHECK(check(program, {0, {2, 2, 2}, {2, 2, 2}}).has_value());
+  CHECK(check(program, {6, {}, {}}).has_value());
+  for (auto const& sizes : {Sizes{0, {2, 2, 2}, {2, 1, 1}}, Sizes{0, {2, 1, 1}, {2, 2, 2}}, Sizes{7, {}, {}}}) {
+    auto const status = check(program, sizes);
+    REQUIRE(status.has_error());
+    CHECK(status.error().detail == "bruck needs blocks of equal size");
+  }
 }
 
 TEST_CASE("the block of each rank has whole blocks of codes") {

@@ -14,6 +14,10 @@
 {{- end -}}
 
 {{- define "chorus.coordinator" -}}{{ include "chorus.fullname" . }}-coordinator{{- end -}}
+{{/* With TLS several coordinators need names of their own, which certificates can have: of a headless service. */}}
+{{- define "chorus.coordinatorPods" -}}
+{{ include "chorus.coordinator" . }}{{ if and .Values.coordinator.etcd.endpoints .Values.tls.enabled }}-pods{{ end }}
+{{- end -}}
 {{- define "chorus.worker" -}}{{ include "chorus.fullname" . }}-worker{{- end -}}
 
 {{- define "chorus.selector" -}}
@@ -21,15 +25,36 @@ app.kubernetes.io/name: {{ include "chorus.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{- define "chorus.labels" -}}
+{{- define "chorus.standardLabels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "chorus.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/part-of: chorus
-{{- with .Values.commonLabels }}
+{{- end -}}
+{{- define "chorus.labels" -}}
+{{- $standard := include "chorus.standardLabels" . -}}
+{{ $standard }}
+{{- include "chorus.further" (dict "labels" .Values.commonLabels "given" (printf "%s\napp.kubernetes.io/component: any" $standard)) }}
+{{- end -}}
+
+{{/* The labels that are not given already: YAML knows no key twice. Of a dict: labels, given (YAML). */}}
+{{- define "chorus.further" -}}
+{{- $given := fromYaml .given -}}
+{{- $further := dict -}}
+{{- range $key, $value := .labels -}}
+{{- if not (hasKey $given $key) }}{{ $_ := set $further $key $value }}{{ end -}}
+{{- end -}}
+{{- with $further }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* Of a dict: root, labels (that select), own (of .Values). */}}
+{{- define "chorus.podLabels" -}}
+{{- $given := printf "%s\napp.kubernetes.io/version: %s" .labels (quote .root.Chart.AppVersion) -}}
+{{ $given }}
+{{- include "chorus.further" (dict "labels" (mergeOverwrite (dict) .root.Values.commonLabels .own) "given" $given) }}
 {{- end -}}
 
 {{/* Of a dict: root, suffix. */}}
@@ -48,14 +73,18 @@ app.kubernetes.io/part-of: chorus
 
 {{- define "chorus.scheme" -}}{{ ternary "https" "http" .Values.tls.enabled }}{{- end -}}
 
+{{- define "chorus.workerDomain" -}}
+{{ include "chorus.worker" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
+{{- end -}}
 {{- define "chorus.coordinatorHost" -}}
 {{ include "chorus.coordinator" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
 {{- end -}}
-{{/* Every name that resolves to it within the cluster. */}}
+{{/* Every name that resolves to it within the cluster, and further ones by which it is called. */}}
 {{- define "chorus.coordinatorNames" -}}
 {{- $name := include "chorus.coordinator" . -}}
 {{- $inNamespace := printf "%s.%s" $name .Release.Namespace -}}
-{{- list $name $inNamespace (printf "%s.svc" $inNamespace) (include "chorus.coordinatorHost" .) | join "," -}}
+{{- $own := list $name $inNamespace (printf "%s.svc" $inNamespace) (include "chorus.coordinatorHost" .) -}}
+{{- concat $own .Values.coordinator.allowedHosts | join "," -}}
 {{- end -}}
 {{- define "chorus.coordinatorUrl" -}}
 {{ include "chorus.scheme" . }}://{{ include "chorus.coordinatorHost" . }}:{{ .Values.coordinator.port }}

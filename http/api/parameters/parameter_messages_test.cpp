@@ -18,7 +18,7 @@ std::string parameter(std::string const& endpoints) {
   return R"({"name":"a/b","dtype":"f16","shape":[3,3],"group":"g","optimizer":)" + optimizer + R"(,"initializer":)" +
          initializer + R"(,"staleness":-1,"reduce":"avg","replicas":2,"nonfinite":"zero","clients":["x"],)" +
          R"("lazy_rows":2,"durability":"log","device":"cuda","bytes":18,)" +
-         R"("epoch":4,"why":"y","state":"ready","endpoints":[)" + endpoints + "]}";
+         R"("epoch":4,"uid":"00000000000000ab","why":"y","state":"ready","endpoints":[)" + endpoints + "]}";
 }
 
 std::string list_of(std::string const& item) { return R"({"items":[)" + item + R"(],"next_cursor":"n"})"; }

@@ -77,7 +77,9 @@ struct Parameter {
   std::string durability = "none";
   std::string device = "cpu";
   std::uint64_t bytes = 0;
-  std::uint32_t epoch = 0;         // the highest of its shards; every change of the placement makes a new one
+  std::uint32_t epoch = 0;  // the highest of its shards; every change of the placement makes a new one
+  // Random: tells the parameter from those of its name that were deleted before. Absent if an earlier release made it.
+  std::optional<std::string> uid;
   std::optional<std::string> why;  // why it is not ready: the workers awaited, or why a push log could not be recovered
   // "ready"; "degraded": fewer replicas than requested; "unavailable": all holders of a shard are silent, and the
   // coordinator waits for them; "lost": all holders of a shard have ended, or a client has given the shard up.

@@ -28,8 +28,11 @@ class _Threads:
 
     def __init__(self, count: int) -> None:
         self._pool = ThreadPoolExecutor(count, "chorus")
+        self._is_closed = False
 
     async def run(self, function: Callable[[], R], interrupt: deadlines.Interrupt | None = None) -> R:
+        if self._is_closed:
+            raise ValueError("the client is closed")
         interrupt = interrupt or deadlines.Interrupt()
         context = contextvars.copy_context()
         context.run(deadlines.enter, interrupt)
@@ -45,6 +48,7 @@ class _Threads:
             raise
 
     def close(self) -> None:
+        self._is_closed = True
         self._pool.shutdown(wait=False)
 
 

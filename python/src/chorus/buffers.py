@@ -1,7 +1,7 @@
 """Bytes of arrays, from where they lie, and arrays that an answer is read into.
 
 Arrays that are contiguous, little-endian and of one of the twelve dtypes are sent without a copy; others are copied
-once. An answer is read from the socket into the array's own memory.
+once. An answer is read from the socket into the array's own memory. An array on a GPU is copied by way of the host.
 """
 
 from __future__ import annotations
@@ -11,17 +11,33 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from . import dlpack, dtypes
+from .cuda import staging
 
-TO_SEND = "expected a numpy array, a buffer, or a tensor on the CPU that has __dlpack__"
+TO_SEND = "expected a numpy array, a buffer, or a tensor that has __dlpack__"
 
 
 class Content(NamedTuple):
-    """The bytes of an array; `keep` has to live as long as `view` is used."""
+    """The bytes of an array; `keep` has to live as long as `view` is used.
+
+    With `staged`, of an array on a GPU, `view` is memory of the host that is copied from and to the array.
+    """
 
     view: memoryview
     dtype: str
     shape: tuple[int, ...]
     keep: Any
+    staged: staging.Staged | None = None
+
+    def fetch(self) -> Content:
+        """Copies an array on a GPU into `view`."""
+        if self.staged is not None:
+            staging.fetch([self.staged])
+        return self
+
+    def store(self) -> None:
+        """Copies `view` to an array on a GPU."""
+        if self.staged is not None:
+            staging.store([self.staged])
 
 
 def _flat(view: memoryview) -> memoryview:
@@ -37,12 +53,27 @@ def _no_dtype(what: str) -> TypeError:
     return TypeError(f"elements of {what} have no dtype here: expected one of {' '.join(dtypes.ITEMSIZE)}")
 
 
+def _plain(array: Any, copies: bool) -> Any:
+    """Returns what is like an array of numpy as one; unless `copies` in the same memory."""
+    import numpy
+
+    if isinstance(array, numpy.ma.MaskedArray) and numpy.any(array.mask):
+        raise TypeError("elements of the array are masked: pass its .data, or what .filled() returns")
+    plain = numpy.asarray(array)
+    if not copies and plain.flags.owndata:
+        raise ValueError(
+            f"{type(array).__name__}: only a copy of it could be written to: pass an array, of shape () for a scalar"
+        )
+    return plain
+
+
 def _of_numpy(array: Any, dtype: str | None, copies: bool) -> Content:
     import numpy
 
-    array = array if isinstance(array, numpy.ndarray) else numpy.asarray(array)
+    if type(array) is not numpy.ndarray:
+        array = _plain(array, copies)
     found = dtypes.of_numpy(array.dtype)
-    if found is None and (dtype is None or array.dtype.itemsize != dtypes.ITEMSIZE[dtype]):
+    if found is None and (dtype is None or not dtypes.may_hold(array.dtype, dtype)):
         raise _no_dtype(f"numpy's type {array.dtype}")
     shape = array.shape
     if not (array.flags.c_contiguous and array.dtype.isnative):
@@ -54,7 +85,7 @@ def _of_numpy(array: Any, dtype: str | None, copies: bool) -> Content:
     return Content(_bytes_of(array), found or str(dtype), shape, array)
 
 
-def _of_buffer(array: Any, copies: bool) -> Content:
+def _of_buffer(array: Any, dtype: str | None, copies: bool) -> Content:
     try:
         view = memoryview(array)
     except TypeError:
@@ -62,6 +93,8 @@ def _of_buffer(array: Any, copies: bool) -> Content:
     found = dtypes.of_format(view.format)
     if found is None:
         raise _no_dtype(f"a buffer of format {view.format!r}")
+    if (found, dtype) == ("u8", "i8"):
+        found = "i8"  # bytes have no sign
     shape = tuple(view.shape or ())
     if view.c_contiguous:
         return Content(_flat(view), found, shape, array)
@@ -76,18 +109,25 @@ def _content(array: Any, dtype: str | None, copies: bool) -> Content:
     elif hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
         if hasattr(array, "detach"):
             array = array.detach()  # torch lends no tensor that requires a gradient
+        if hasattr(array, "is_neg") and array.is_neg():  # torch, whose signs DLPack does not know
+            if not copies:
+                raise ValueError("the tensor has the negative of its memory: call .resolve_neg() first")
+            array = array.resolve_neg()
         if copies and hasattr(array, "contiguous"):
             array = array.contiguous()
         lent = dlpack.borrow(array)
         if lent.dtype not in dtypes.ITEMSIZE:
             raise _no_dtype(f"{type(array).__name__} of {lent.dtype}")
-        content = Content(lent.view, lent.dtype, lent.shape, lent.capsule)
+        content = Content(lent.view, lent.dtype, lent.shape, lent.capsule, lent.staged)
     else:
-        content = _of_buffer(array, copies)
+        content = _of_buffer(array, dtype, copies)
     if dtype is None or dtype == content.dtype:
         return content
-    if dtypes.ITEMSIZE[dtypes.check(dtype)] != dtypes.ITEMSIZE[content.dtype]:
-        raise TypeError(f"elements of {content.dtype} are not as large as those of {dtype}")
+    if dtype not in dtypes.MEANT.get(content.dtype, ()):
+        raise TypeError(
+            f"elements of {content.dtype} cannot be meant as {dtype}: dtype says what the array cannot, such as bf16 of "
+            "u16"
+        )
     return content._replace(dtype=dtype)
 
 
@@ -97,10 +137,17 @@ def to_send(array: Any, dtype: str | None = None) -> Content:
     Parameters
     ----------
     array : object
-        A numpy array, anything that has a buffer, or a tensor on the CPU that has ``__dlpack__`` (torch, jax).
+        A numpy array, anything that has a buffer, or a tensor that has ``__dlpack__`` (torch, jax, cupy), on the CPU or
+        a GPU of CUDA.
     dtype : str, optional
-        What the elements are, where the array cannot say it: ``"bf16"`` for an array of uint16.
+        What the elements are, where the array cannot say it: ``"bf16"`` or ``"f16"`` for their bits as uint16, and what
+        is as large as elements of numpy that have no dtype here, of bool, of times, or of void.
     """
+    return to_read(array, dtype).fetch()
+
+
+def to_read(array: Any, dtype: str | None = None) -> Content:
+    """Returns what `to_send` does, but does not copy from a GPU: `Content.fetch` or `cuda.staging` does later."""
     if dtype is not None:
         dtypes.check(dtype)
     return _content(array, dtype, copies=True)
@@ -108,6 +155,8 @@ def to_send(array: Any, dtype: str | None = None) -> Content:
 
 def to_fill(array: Any, dtype: str, shape: Sequence[int] | None) -> Content:
     """Returns the memory of an array that takes elements of `dtype`, and as many as `shape` has.
+
+    `Content.store` after they are there, for an array on a GPU.
 
     Raises
     ------
@@ -126,7 +175,7 @@ def to_fill(array: Any, dtype: str, shape: Sequence[int] | None) -> Content:
 
 
 def to_write(array: Any, dtype: str | None = None) -> Content:
-    """Returns the memory of an array that is written in place.
+    """Returns the memory of an array that is written in place. It is copied from and to a GPU as of `to_read`.
 
     Parameters
     ----------
@@ -138,7 +187,7 @@ def to_write(array: Any, dtype: str | None = None) -> Content:
     Raises
     ------
     ValueError
-        It is read-only or not contiguous.
+        It is read-only, not contiguous, or a scalar.
     """
     if dtype is not None:
         dtypes.check(dtype)
@@ -170,6 +219,16 @@ def new(dtype: str, shape: Sequence[int]) -> tuple[Any, memoryview]:
     return array, _bytes_of(array)
 
 
+def assign(out: Any, array: Any, dtype: str) -> None:
+    """Copies a numpy array of a dtype to another array."""
+    if _is_numpy(out):
+        out[...] = array
+        return
+    content = to_fill(out, dtype, array.shape)
+    content.view[:] = _bytes_of(array)
+    content.store()
+
+
 def _bytes_of(array: Any) -> memoryview:
     """The memory of a contiguous numpy array. Types that numpy does not know itself have no buffer: bytes have."""
     return memoryview(array.reshape(-1).view("u1"))
@@ -188,7 +247,8 @@ def as_numbers(rows: Any) -> memoryview:
     try:
         numbers = arrays.array("Q", rows)
     except OverflowError:
-        raise ValueError("a row has a negative number") from None
+        wrong = next(row for row in rows if not 0 <= row < 1 << 64)
+        raise ValueError(f"a row has the number {wrong}, expected 0 to {(1 << 64) - 1}") from None
     return _flat(memoryview(numbers))
 
 

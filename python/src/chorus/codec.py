@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import numbers
 import types
 import typing
 from collections.abc import Mapping
@@ -45,14 +46,21 @@ def decode(kind: type[T], value: Any) -> T:
 
 
 def encode(value: Any) -> Any:
-    """Returns JSON for a value of which dataclasses are a part; fields without a value are left out."""
+    """Returns JSON for a value of which dataclasses are a part; fields without a value are left out.
+
+    Numbers may be numpy's.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value) if _given(value, f.name)}
     if isinstance(value, Mapping):
         return {str(name): encode(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [encode(one) for one in value]
-    return value
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real) else value
 
 
 def _given(value: Any, name: str) -> bool:

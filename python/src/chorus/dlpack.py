@@ -1,4 +1,4 @@
-"""Memory of objects that speak DLPack, without a copy and without a library that knows their type.
+"""Memory of objects that speak DLPack, without a library that knows their type. That of the CPU is lent without a copy.
 
 Structures are those of DLPack 1 (capsules named "dltensor_versioned") and of what came before ("dltensor").
 """
@@ -9,8 +9,11 @@ import ctypes
 import math
 from typing import Any, NamedTuple
 
+from .cuda import driver, staging
+
 CPU, CUDA_HOST, CUDA_MANAGED = 1, 3, 13  # devices whose memory the CPU reads in place
-DEVICES = {2: "cuda", 8: "metal", 10: "rocm"}
+CUDA = 2  # a GPU, whose memory is copied to the host's
+DEVICES = {8: "metal", 10: "rocm"}
 CODES = {0: "i", 1: "u", 2: "f", 4: "bf"}
 
 
@@ -49,33 +52,44 @@ _get_pointer.restype = ctypes.c_void_p
 _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
-READ_ONLY = 1
+READ_ONLY, COPIED = 1, 2
 
 
 class Memory(NamedTuple):
-    """What a tensor's owner lends. `capsule` has to live as long as `view` is used."""
+    """What a tensor's owner lends. `capsule` has to live as long as `view` is used.
+
+    `staged` is of a tensor on a GPU: `view` is memory of the host, which `cuda.staging` copies from and to the tensor.
+    """
 
     view: memoryview
     dtype: str
     shape: tuple[int, ...]
     capsule: Any
+    staged: staging.Staged | None = None
 
 
 def borrow(tensor: Any) -> Memory:
-    """Returns the memory of `tensor`; a view that is read-only where the owner says so.
+    """Returns the memory of `tensor`; a view that is read-only where the owner says so, or has made a copy.
 
     Raises
     ------
     TypeError
-        The tensor is on another device than the CPU, or its elements have no dtype here.
+        The tensor is on a device that is neither the CPU nor a GPU of CUDA, or its elements have no dtype here.
     ValueError
         The tensor is not contiguous.
+    DeviceFailed
+        The tensor is on a GPU, and NVIDIA's driver is not there or fails.
     """
-    device, number = tensor.__dlpack_device__()
-    if int(device) not in (CPU, CUDA_HOST, CUDA_MANAGED):
-        name = DEVICES.get(int(device), f"device {int(device)}")
-        raise TypeError(f"the tensor is on {name}:{number}, expected the CPU: copy it there first")
-    capsule, lent, flags = _export(tensor)
+    device, number = (int(one) for one in tensor.__dlpack_device__())
+    if device not in (CPU, CUDA, CUDA_HOST, CUDA_MANAGED):
+        name = DEVICES.get(device, f"device {device}")
+        raise TypeError(f"the tensor is on {name}:{number}, expected the CPU or cuda: copy it to the CPU first")
+    if device == CUDA:
+        loaded = driver.load()
+        with loaded.current(loaded.primary(number)):  # some libraries export only from the current device
+            capsule, lent, flags = _export(tensor, stream=driver.LEGACY_STREAM)
+    else:
+        capsule, lent, flags = _export(tensor)
     shape = tuple(lent.shape[i] for i in range(lent.ndim))
     dtype = f"{CODES.get(lent.code, '?')}{lent.bits}"
     if lent.lanes != 1 or "?" in dtype:
@@ -87,16 +101,24 @@ def borrow(tensor: Any) -> Memory:
     count = lent.bits // 8 * math.prod(shape)
     if count == 0:
         return Memory(memoryview(bytearray()), dtype, shape, capsule)
-    view = memoryview((ctypes.c_uint8 * count).from_address(lent.data + lent.byte_offset)).cast("B")
-    return Memory(view.toreadonly() if flags & READ_ONLY else view, dtype, shape, capsule)
+    address, staged = lent.data + lent.byte_offset, None
+    if device == CUDA:
+        staged = staging.Staged(number, address, count, capsule)
+        view = staged.view
+    else:
+        view = memoryview((ctypes.c_uint8 * count).from_address(address)).cast("B")
+    return Memory(view.toreadonly() if flags & (READ_ONLY | COPIED) else view, dtype, shape, capsule, staged)
 
 
-def _export(tensor: Any) -> tuple[Any, _Tensor, int]:
-    """Returns capsule, tensor and flags. The capsule keeps its name, so that its maker frees it when it is collected."""
+def _export(tensor: Any, **stream: int) -> tuple[Any, _Tensor, int]:
+    """Returns capsule, tensor and flags. The capsule keeps its name, so that its maker frees it when it is collected.
+
+    The tensor's owner lets `stream` wait for what it has queued. Libraries of the CPU know no streams.
+    """
     try:
-        capsule = tensor.__dlpack__(max_version=(1, 0))
+        capsule = tensor.__dlpack__(max_version=(1, 0), **stream)
     except TypeError:  # a library from before DLPack 1
-        capsule = tensor.__dlpack__()
+        capsule = tensor.__dlpack__(**stream)
     if _is_valid(capsule, b"dltensor_versioned"):
         versioned = _VersionedTensor.from_address(_get_pointer(capsule, b"dltensor_versioned"))
         return capsule, versioned.tensor, versioned.flags

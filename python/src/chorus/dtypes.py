@@ -24,6 +24,11 @@ ITEMSIZE = {
     "u8": 1,
 }
 
+# What elements may be meant as, by an argument `dtype`, where arrays cannot say it.
+MEANT = {"u16": ("bf16", "f16")}
+# The same for kinds of numpy that have no dtype here: bool, times, eight-bit floats and void; first letters of dtypes.
+_HELD = {"b": "iu", "m": "i", "M": "i", "f": "iu", "V": "bfiu"}
+
 # Codes of the struct module. memoryview shows bf16 as its bits.
 _FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "H", "i64": "q", "i32": "i", "i16": "h", "i8": "b"}
 _FORMATS |= {"u64": "Q", "u32": "I", "u16": "H", "u8": "B"}
@@ -60,6 +65,12 @@ def of_numpy(dtype: Any) -> str | None:
     kind = {"f": "f", "i": "i", "u": "u"}.get(dtype.kind)
     found = f"{kind}{8 * dtype.itemsize}"
     return found if found in ITEMSIZE else None
+
+
+def may_hold(found: Any, dtype: str) -> bool:
+    """Whether elements of numpy's dtype `found`, which is none of the twelve, may be meant as `dtype`."""
+    fits = found.itemsize == ITEMSIZE[dtype] and not found.hasobject
+    return fits and dtype[0] in _HELD.get(found.kind, "")
 
 
 def numpy_dtype(dtype: str) -> Any:

@@ -37,6 +37,8 @@ class EventStream(Iterator[Event]):
         timeout: float | None,
         retries: int,
     ) -> None:
+        if isinstance(types, str):
+            raise TypeError(f"types is {types!r}, expected a collection of strings")
         self.position: str | None = None
         self._transport, self._origins, self._since, self._types = transport, origins, since, types
         self._deadline, self._retries = Deadline(timeout), retries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -51,19 +52,20 @@ class Groups(Caller):
             They are not within `timeout`.
         """
         missing: list[str] = []
+        count, names = _count_or_names(workers)
 
         def ready() -> list[WorkerInfo] | None:
             nonlocal missing
             found = [worker for worker in self.workers() if worker.state == "ready"]
-            if isinstance(workers, int):
-                return found if len(found) >= workers else None
-            missing = sorted(set(workers) - {worker.id for worker in found}, key=workers.index)
+            if count is not None:
+                return found if len(found) >= count else None
+            missing = sorted(set(names) - {worker.id for worker in found}, key=names.index)
             return None if missing else found
 
         def what() -> str:
-            if isinstance(workers, int):
-                return f"{workers} workers are ready"
-            return f"workers {', '.join(missing[:8])} are ready, {len(missing)} of {len(workers)}"
+            if count is not None:
+                return f"{count} workers are ready"
+            return f"workers {', '.join(missing[:8])} are ready, {len(missing)} of {len(names)}"
 
         return _until(ready, self._deadline(timeout), what)
 
@@ -100,9 +102,10 @@ class Groups(Caller):
         min_ranks : int, optional
             The fewest members to which the group may shrink.
         """
+        count, names = _count_or_names(workers)
         message = body(
-            workers=None if isinstance(workers, int) else list(workers),
-            size=workers if isinstance(workers, int) else None,
+            workers=names if count is None else None,
+            size=count,
             order=order,
             on_failure=on_failure,
             min_ranks=min_ranks,
@@ -137,6 +140,15 @@ class Groups(Caller):
             return group if group.state == "ready" and group.epoch > after_epoch else None
 
         return _until(stands, self._deadline(timeout), lambda: f"group {name!r} stands: {seen}")
+
+
+def _count_or_names(workers: Sequence[str] | int) -> tuple[int | None, list[str]]:
+    """Returns how many workers are meant; or None, and which."""
+    if isinstance(workers, (int, numbers.Integral)):
+        return int(workers), []
+    if isinstance(workers, str):
+        raise TypeError("workers is a string, expected a sequence of strings")
+    return None, list(workers)
 
 
 def _until(condition: Callable[[], T | None], deadline: Deadline, what: Callable[[], str]) -> T:

@@ -1,7 +1,8 @@
 """``python -m chorus.launch --nproc 4 train.py``: starts a program as the ranks of a group.
 
-Each process gets CHORUS_COORDINATOR, CHORUS_GROUP, RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
-MASTER_PORT; `chorus.init` reads them. The first that fails ends the others, and its status is that of the launcher.
+Each process gets CHORUS_COORDINATOR, CHORUS_GROUP, RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE; `chorus.init`
+reads them. On one host it gets MASTER_ADDR and MASTER_PORT as well, which are on several hosts what they are in the
+launcher's environment. The first that fails ends the others, and its status is that of the launcher.
 With ``--restarts`` it is started again instead, and the others go on, as for `chorus.torch.Elastic`: CHORUS_RESTART is 0
 at first, and then counts.
 """
@@ -21,9 +22,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import programs
+from .deadline import Deadline
 from .errors import ChorusError
 
 POLL_S = 0.02
+UNCAUGHT = 1  # Python's status after an exception: that of the rank that fails, and of those that lose it
+CAUSE_S = 1.0  # how much later than these the rank that has failed may end
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -68,7 +72,10 @@ def environment(
     given: argparse.Namespace, coordinator: str, group: str, port: int, local_rank: int, restart: int
 ) -> dict[str, str]:
     """Returns what a process finds in its environment."""
-    return os.environ | {
+    alone = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} if given.nnodes == 1 else {}
+    return {
+        **alone,
+        **os.environ,
         "CHORUS_COORDINATOR": coordinator,
         "CHORUS_GROUP": group,
         "CHORUS_RESTART": str(restart),
@@ -76,8 +83,6 @@ def environment(
         "WORLD_SIZE": str(given.nnodes * given.nproc),
         "LOCAL_RANK": str(local_rank),
         "LOCAL_WORLD_SIZE": str(given.nproc),
-        "MASTER_ADDR": os.environ.get("MASTER_ADDR", "127.0.0.1"),
-        "MASTER_PORT": os.environ.get("MASTER_PORT", str(port)),
     }
 
 
@@ -108,21 +113,47 @@ class Ranks:
         for rank in range(self._count):
             self._running[rank] = self._start(rank, 0)
         while self._running:
-            for rank, process in list(self._running.items()):
-                status = process.poll()
-                if status is None:
-                    continue
-                del self._running[rank]
-                if status == 0:
-                    continue
-                how = f"status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
-                print(f"chorus.launch: local rank {rank} ended with {how}", file=sys.stderr)
-                if starts[rank] == self._restarts:
-                    return status if status > 0 else 128 - status
+            failed = self._failed()
+            if any(starts[rank] == self._restarts for rank in failed):
+                return _told(self._causes(failed))
+            for rank, status in failed.items():
+                _told({rank: status})
                 starts[rank] += 1
                 self._running[rank] = self._start(rank, starts[rank])
             time.sleep(POLL_S)
         return 0
+
+    def _failed(self) -> dict[int, int]:
+        """Lets go of the processes that have ended, and returns the status of those that have failed."""
+        ended = {rank: status for rank, one in self._running.items() if (status := one.poll()) is not None}
+        for rank in ended:
+            del self._running[rank]
+        return {rank: status for rank, status in ended.items() if status != 0}
+
+    def _causes(self, failed: dict[int, int]) -> dict[int, int]:
+        """Returns those of `failed`, and of what ends soon after, that can have failed first.
+
+        A rank that raises an exception leaves the group before its process ends, and may so end after those that have
+        lost it. A signal, or another status than that of an exception, is no consequence of a loss.
+        """
+        deadline = Deadline(CAUSE_S)
+        while True:
+            causes = {rank: status for rank, status in failed.items() if status != UNCAUGHT}
+            if causes or not self._running or deadline.passed():
+                return dict(sorted((causes or failed).items()))
+            time.sleep(POLL_S)
+            failed |= self._failed()
+
+
+def _told(failed: dict[int, int]) -> int:
+    """Says which ranks have failed, and returns the status of the first."""
+    for rank, status in failed.items():
+        how = f"status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
+        print(f"chorus.launch: local rank {rank} ended with {how}", file=sys.stderr)
+    if len(failed) > 1:
+        print("chorus.launch: which of these has failed first is not known: see what they say", file=sys.stderr)
+    status = next(iter(failed.values()))
+    return status if status > 0 else 128 - status
 
 
 def _free_port() -> int:

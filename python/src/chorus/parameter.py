@@ -108,11 +108,12 @@ class Parameter:
         if_changed : bool
             Returns None if nothing has changed since the last pull of this object; `out` is as it was then.
         """
-        view, array = self._place(out, self.shape)
+        content, array = self._place(out, self.shape)
 
         def read(reader: Reader) -> bool:
             if reader.status != 304:
-                reader.into(view)
+                reader.into(content.view)
+                content.store()
                 self._etag = reader.headers.get("ETag")
             self.version = int(reader.headers.get("Parameter-Version", 0))
             return reader.status != 304
@@ -121,7 +122,7 @@ class Parameter:
         if if_changed and self._etag is not None:
             headers["If-None-Match"] = self._etag
         query = {"min_version": min_version}
-        return array if self._call("GET", "value", query, headers, None, len(view), read, timeout) else None
+        return array if self._call("GET", "value", query, headers, None, content.view.nbytes, read, timeout) else None
 
     def pull_rows(
         self,
@@ -142,21 +143,23 @@ class Parameter:
             Where the rows shall lie.
         """
         numbers, inverse = buffers.row_numbers(rows)
-        view, array = self._place(None if inverse is not None else out, (len(numbers) // 8, *self.shape[1:]))
+        content, array = self._place(None if inverse is not None else out, (len(numbers) // 8, *self.shape[1:]))
         headers = {"Chorus-Rows": str(len(numbers) // 8)}
         if clock is not None:
             headers["Chorus-Clock"] = str(clock)
 
         def read(reader: Reader) -> None:
-            reader.into(view)
+            reader.into(content.view)
+            content.store()
             self.version = int(reader.headers.get("Parameter-Version", 0))
 
-        self._call("POST", "rows", {"min_version": min_version}, headers, [numbers], len(view), read, timeout)
+        nbytes = content.view.nbytes
+        self._call("POST", "rows", {"min_version": min_version}, headers, [numbers], nbytes, read, timeout)
         if inverse is None:
             return array
         if out is None:
             return array[inverse]
-        out[...] = array[inverse]
+        buffers.assign(out, array[inverse], self.dtype)
         return out
 
     def push(
@@ -212,10 +215,11 @@ class Parameter:
     ) -> Any:
         """Pushes a gradient, and returns the values after it."""
         content = self._gradient(gradient, dtype, self.shape)
-        view, array = self._place(out, self.shape)
+        values, array = self._place(out, self.shape)
 
         def read(reader: Reader) -> PushAnswer:
-            reader.into(view)
+            reader.into(values.view)
+            values.store()
             fields = reader.headers
             return PushAnswer(
                 version=int(fields.get("Parameter-Version", 0)),
@@ -225,7 +229,8 @@ class Parameter:
             )
 
         fields = {"Tensor-Dtype": content.dtype}
-        self._numbered("POST", "push_pull", fields, [content.view], clock, repeat, timeout, read, 2 * len(view))
+        nbytes = 2 * values.view.nbytes
+        self._numbered("POST", "push_pull", fields, [content.view], clock, repeat, timeout, read, nbytes)
         return array
 
     def push_rows(
@@ -350,11 +355,11 @@ class Parameter:
                 unreachable += 1
                 deadlines.pause(deadline.within(min(FIRST_PAUSE_S * 2**unreachable, LONGEST_PAUSE_S)))
 
-    def _place(self, out: Any, shape: Sequence[int]) -> tuple[memoryview, Any]:
+    def _place(self, out: Any, shape: Sequence[int]) -> tuple[buffers.Content, Any]:
         if out is None:
             array, view = buffers.new(self.dtype, shape)
-            return view, array
-        return buffers.to_fill(out, self.dtype, shape).view, out
+            return buffers.Content(view, self.dtype, tuple(shape), array), array
+        return buffers.to_fill(out, self.dtype, shape), out
 
     def _endpoints(self) -> Origins:
         owners_first = sorted(self.info.endpoints, key=lambda endpoint: endpoint.role != "owner")

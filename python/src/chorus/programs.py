@@ -8,6 +8,8 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import threading
+from concurrent.futures import Future
 
 from .errors import ChorusError
 
@@ -55,13 +57,31 @@ class LocalCoordinator:
 
     def __init__(self) -> None:
         command = [find("chorus-coordinator"), "--port", "0", "--log-level", "error"]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
+        self._ended = threading.Event()
+        self._process = self._started(command)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.startswith("listening on "):
             self.close()
             raise ChorusError(f"{command[0]} did not start, and ended with {self._process.returncode}")
         self.url = line.removeprefix("listening on ").strip()
+
+    def _started(self, command: list[str]) -> subprocess.Popen[str]:
+        """Starts the program in a thread that lives until close(): it would end with the thread that makes this object."""
+        started: Future[subprocess.Popen[str]] = Future()
+
+        def start() -> None:
+            try:
+                started.set_result(
+                    subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
+                )
+            except BaseException as error:
+                started.set_exception(error)
+            else:
+                self._ended.wait()
+
+        threading.Thread(target=start, name="chorus-coordinator", daemon=True).start()
+        return started.result()
 
     def __enter__(self) -> LocalCoordinator:
         return self
@@ -72,6 +92,7 @@ class LocalCoordinator:
     def close(self) -> None:
         """Ends the coordinator."""
         end([self._process])
+        self._ended.set()
         if self._process.stdout is not None:
             self._process.stdout.close()
 

@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import multiprocessing.process
+import numbers
 import os
 import pickle
 import signal
@@ -80,7 +81,7 @@ def run(
     >>> chorus.run(4, train)[0]
     [10.0, 10.0, 10.0]
     """
-    if not isinstance(n, int) or n < 1:
+    if not isinstance(n, (int, numbers.Integral)) or n < 1:
         raise ValueError(f"n is {n!r}, expected at least 1")
     deadline = Deadline(timeout)
     with contextlib.ExitStack() as stack:

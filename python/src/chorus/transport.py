@@ -184,7 +184,7 @@ class Transport:
                 within = "" if deadline.seconds is None else f" within {deadline.seconds:g} s"
                 raise errors.NoAnswer(f"{method} {path}: no answer of {origin}{within}") from None
             if status in (307, 308):
-                repetitions.redirected(fields.get("Location", ""))
+                repetitions.redirected(fields.get("Location", ""), patient)
                 continue
             error = errors.from_answer(status, reader.reason, reader.media_type, body, str(origin))
             after = fields.get("Retry-After", "")
@@ -227,14 +227,19 @@ class _Repetitions:
         self.origin = to.first()
         self.broken = False
         self._left, self._to, self._deadline = retries, to, deadline
-        self._redirections = REDIRECTIONS
+        self._redirecting: list[Origin] = []  # since the last pause
         self._pause_s = FIRST_PAUSE_S
 
-    def redirected(self, location: str) -> None:
-        if self._redirections == 0:
-            raise errors.ConnectionFailed(f"{self.origin}: more than {REDIRECTIONS} redirections")
-        self._redirections -= 1
-        self.origin = self._to.redirected(self.origin, location)
+    def redirected(self, location: str, patient: bool) -> None:
+        """Turns to where the service redirects to. If that has redirected as well, none leads: waits, or raises it."""
+        here = self.origin
+        self._redirecting.append(here)
+        self.origin = self._to.redirected(here, location)
+        if self.origin in self._redirecting or len(self._redirecting) > REDIRECTIONS:
+            where = "itself" if self.origin == here else f"{self.origin}, which redirects as well"
+            why = f"no coordinator leads at present: {here} redirects to {where}"
+            problem = {"code": "unavailable", "status": 503, "detail": why, "retryable": True, "retry_after_s": 1}
+            self.refused(errors.from_problem(problem), patient)
 
     def refused(self, error: errors.ChorusError, patient: bool) -> None:
         """Waits as long as the answer says, or raises it."""
@@ -243,6 +248,7 @@ class _Repetitions:
         if not patient or error.status not in (429, 503) or after is None or (left is not None and left <= after):
             raise error
         log.debug("%s: %s; asked again in %d s", self.origin, error, after)
+        self._redirecting.clear()
         if self._to.several():
             self._to.pass_over(self.origin)
             self.origin = self._to.first()
@@ -257,7 +263,7 @@ class _Repetitions:
             raise errors.ConnectionFailed(str(broken), retryable=not broken.final) from None
         log.debug("%s; sent again", broken)
         self._left -= 1
-        self._redirections = REDIRECTIONS
+        self._redirecting.clear()
         self._to.pass_over(self.origin)
         self.origin = self._to.first()
         deadlines.pause(self._deadline.within(self._pause_s))

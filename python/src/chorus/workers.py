@@ -54,8 +54,8 @@ class RemoteWorker(Caller):
         name : str
             The tensor's name; may have slashes.
         array : array
-            A numpy array, a buffer, or a tensor on the CPU that has ``__dlpack__``. It is sent from where it lies; one
-            that is not contiguous is copied first.
+            A numpy array, a buffer, or a tensor that has ``__dlpack__``. It is sent from where it lies; one that is not
+            contiguous, or is on a GPU of CUDA, is copied first.
         dtype : str, optional
             What the elements are, where the array cannot say it: ``"bf16"`` for an array of uint16.
         device : str, optional
@@ -94,8 +94,8 @@ class RemoteWorker(Caller):
         name : str
             The tensor's name.
         out : array, optional
-            Where the bytes shall lie: contiguous, writable, of the tensor's dtype and size. What it has after an
-            exception is undefined.
+            Where the bytes shall lie: contiguous, writable, of the tensor's dtype and size, on the CPU or a GPU of
+            CUDA. What it has after an exception is undefined.
         timeout : float, optional
             Seconds for the whole call.
 
@@ -112,11 +112,12 @@ class RemoteWorker(Caller):
                 reader.deadline.extend(dtypes.nbytes(dtype, shape) / BYTES_PER_S)
             if out is None:
                 array, view = buffers.new(dtype, shape)
-            else:
-                content = buffers.to_fill(out, dtype, shape)
-                array, view = out, content.view
-            reader.into(view)
-            return array
+                reader.into(view)
+                return array
+            content = buffers.to_fill(out, dtype, shape)
+            reader.into(content.view)
+            content.store()
+            return out
 
         if out is not None:
             buffers.writable(out)

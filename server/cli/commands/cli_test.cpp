@@ -265,6 +265,23 @@ TEST_CASE("without a coordinator the exit code is 3 and the problem has the URL"
   CHECK(json::parse(run.out).at("code") == "unavailable");
 }
 
+TEST_CASE("a worker that is asked for the coordinator is called one") {
+  FakeCoordinator worker;
+  auto const nothing = [](std::string const& path) {
+    return http::to_json({http::ProblemCode::not_found, "there is nothing at " + path});
+  };
+  worker.answer("GET /v1/status", 404, nothing("/v1/status"));
+  worker.answer("GET /v1/events", 404, nothing("/v1/events"));
+  for (auto const* command : {"status", "events"}) {
+    worker.answer("GET /v1", 200, R"({"name":"chorus-coordinator"})");
+    CHECK(at(worker, {command}).err.find("this is a worker") == std::string::npos);
+    worker.answer("GET /v1", 200, R"({"name":"chorus-worker"})");
+    auto const run = at(worker, {command});
+    CHECK(run.status == 1);
+    CHECK(run.err.find("this is a worker, and --coordinator has to name its coordinator") != std::string::npos);
+  }
+}
+
 TEST_CASE("a wrong command line does nothing, exits with 2 and suggests the right word") {
   struct Case {
     std::vector<std::string> arguments;
@@ -282,6 +299,16 @@ TEST_CASE("a wrong command line does nothing, exits with 2 and suggests the righ
       {{"run", "all_reduce", "--group", "g", "--tensor", "t", "--wait", "30"}, "'30' is not a duration"},
       {{"run", "all_reduce", "--group", "g", "--tensor", "t", "--arity", "0"}, "'0' is not a whole number from 1"},
       {{"groups", "create", "g", "--size", "-4"}, "'-4' is not a whole number from 1"},
+      {{"groups", "create", "g", "--workers", "w0,"}, "--workers: 'w0,' is a list with an empty part"},
+      {{"run", "all_reduce", "--counts", "-1,3"}, "--counts: '-1' is not a whole number from 0"},
+      {{"run", "all_reduce", "--counts", "1,a"}, "--counts: 'a' is not a whole number from 0"},
+      {{"run", "all_reduce", "--counts", "1,"}, "--counts: '1,' is a list with an empty part"},
+      {{"run", "all_reduce", "--algorithm-shape", "-1,2"}, "--algorithm-shape: '-1' is not a whole number from 0"},
+      {{"run", "all_reduce", "--compression", "auto", "--allow", "bf16,f17"}, "'f17'; did you mean 'f16'?"},
+      {{"events", "--count", "x"}, "--count: 'x' is not a whole number from 0"},
+      {{"verify", "--ranks", "3,,4"}, "--ranks: '3,,4' is a list with an empty part"},
+      {{"--tls-cert", "w0.pem", "status"}, "--tls-cert requires --tls-key"},
+      {{"--tls-key", "w0.key", "status"}, "--tls-key requires --tls-cert"},
       {{"plan", "--ranks", "4", "--bytes", "1MB"}, "'1MB' is not a size"},
       {{"plan", "--bytes", "1M"}, "error: plan takes either --group, or --ranks, --locality, --topology or --links\n"},
       {{"plan", "--ranks", "4", "--bytes", "1M", "--text"}, "error: --text and --rank go together\n"},

@@ -6,6 +6,7 @@
 
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/connection/client.hpp"
+#include "server/cli/connection/coordinators.hpp"
 #include "server/cli/output/diagnosis.hpp"
 #include "server/cli/text/units.hpp"
 
@@ -16,6 +17,19 @@ constexpr std::chrono::milliseconds worker_patience{2000};
 constexpr std::chrono::milliseconds probe_patience{5000};
 constexpr std::size_t asked_at_once = 32;
 constexpr std::uint32_t collectives_to_read = 50;
+
+// URL of the coordinator that leads: standbys answer /readyz themselves. The whole list if none of it names a leader,
+// and where a redirect would leave TLS.
+std::string leader_of(Session const& session) {
+  auto const answers = ask_coordinators(session);
+  for (auto const& answer : answers)
+    if (answer.state == "leads") return answer.url;
+  for (auto const& answer : answers) {
+    bool const keeps_tls = !answer.url.starts_with("https:") || answer.leader.starts_with("https:");
+    if (check_coordinator_url(answer.leader) && keeps_tls) return answer.leader;
+  }
+  return session.coordinator;
+}
 
 // Failures: the service does not answer.
 Reply<Readiness> readiness(Client const& client, std::chrono::milliseconds patience) {
@@ -74,9 +88,12 @@ std::vector<WorkerFacts> ask_workers(Session const& session, std::vector<api::Wo
 Reply<ClusterFacts> read_facts(Session const& session) {
   Client const client(session);
   ClusterFacts facts;
-  auto ready = readiness(client, probe_patience);
+  auto ready = readiness(Client(session, leader_of(session), "the coordinator"), probe_patience);
   if (!ready) return ready.error();
   facts.readiness = std::move(*ready);
+  auto status = client.ask<api::CoordinatorStatus>({.path = "/v1/status"});
+  if (!status) return status.error();
+  facts.verdict = std::move(status->verdict);
   facts.version = version_of(client);
   auto const workers = client.list<api::WorkerList>("/v1/workers", workers_per_page);
   if (!workers) return workers.error();

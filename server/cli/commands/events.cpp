@@ -101,7 +101,7 @@ void add_events(CLI::App& root, Commands& commands) {
   auto const options = std::make_shared<EventOptions>();
   command.add_option("--since", options->since, "begin after this event (default: now; with --no-follow the oldest)")
       ->type_name("POSITION");
-  command.add_option("--count", options->count, "end after so many events")->type_name("N");
+  add_number(command, "--count", options->count, 0, UINT32_MAX, "end after so many events");
   command.add_flag("--no-follow", options->no_follow, "show what there is, and end");
   commands.bind(command, [options](Session const& session) {
     return options->no_follow ? show(*options, session) : follow(*options, session);

@@ -137,9 +137,7 @@ void add_create(CLI::App& groups, Commands& commands) {
   auto const options = std::make_shared<CreateOptions>();
   command.add_option("NAME", options->name, "name of the group")->required()->type_name("");
   add_number(command, "--size", options->size, 1, plan::max_ranks, "any N ready workers");
-  command.add_option("--workers", options->workers, "these workers, in any order unless --order listed")
-      ->delimiter(',')
-      ->allow_extra_args(false)
+  add_names(command, "--workers", options->workers, "these workers, in any order unless --order listed")
       ->type_name("ID,ID,...");
   command
       .add_option("--order", options->order,
@@ -159,7 +157,8 @@ void add_groups(CLI::App& root, Commands& commands) {
   auto const shown = std::make_shared<Shown>();
   auto& show_command = *groups.add_subcommand("show", "Show ranks, roles, stretch and the selection table of a group");
   show_command.add_option("NAME", shown->name, "name of the group")->required()->type_name("");
-  show_command.add_option("--rank", shown->rank, "only this member, with its roles, which large groups do not show");
+  add_number(show_command, "--rank", shown->rank, 0, plan::max_ranks - 1,
+             "only this member, with its roles, which large groups do not show");
   commands.bind(show_command, [shown](Session const& session) { return show(*shown, session); });
 
   auto const deleted = std::make_shared<std::string>();

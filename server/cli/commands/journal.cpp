@@ -24,8 +24,6 @@ struct JournalOptions {
   bool force = false;
 };
 
-bool is_standard(std::string const& file) { return file == "-"; }
-
 ExitCode report_failed(Session const& session, Error const& error) {
   return report(session, Failure{.problem = {http::ProblemCode::bad_request, error.detail}, .is_local = true});
 }

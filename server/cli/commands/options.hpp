@@ -14,6 +14,7 @@
 #include "http/api/collectives/runs.hpp"
 #include "http/calibration/constants_file.hpp"
 #include "server/cli/files/links_file.hpp"
+#include "server/cli/text/errc.hpp"
 #include "server/cli/text/units.hpp"
 
 namespace chorus::cli {
@@ -68,12 +69,45 @@ CLI::Option* add_number(CLI::App& app, std::string const& name, Target& target, 
   return add_parsed(app, name, target, parse, help)->type_name("N");
 }
 
+// A list with commas; an option that is repeated adds to it. `store` takes a vector of what `parse` gives for one part.
+template <class Store, class Parse>
+CLI::Option* add_list(CLI::App& app, std::string const& name, Store store, Parse parse, std::string const& help) {
+  auto const read = [store, parse, name](std::vector<std::string> const& lists) {
+    std::vector<std::decay_t<decltype(*parse(name))>> all;
+    for (auto const& text : lists) {
+      auto const parts = parse_list(text, parse);
+      if (!parts) throw CLI::ValidationError(name, parts.error().detail);
+      all.insert(all.end(), parts->begin(), parts->end());
+    }
+    store(std::move(all));
+  };
+  return app.add_option_function<std::vector<std::string>>(name, read, help)->allow_extra_args(false);
+}
+
+// Target is a vector of Number, an unsigned integer, or an optional of one.
+template <class Number, class Target>
+CLI::Option* add_numbers(CLI::App& app, std::string const& name, Target& target, Number low, Number high,
+                         std::string const& help) {
+  auto const parse = [low, high](std::string_view text) -> Result<Number> {
+    auto const number = parse_number(text, low, high);
+    if (!number) return number.error();
+    return static_cast<Number>(*number);
+  };
+  auto const store = [&target](std::vector<Number> numbers) { target = std::move(numbers); };
+  return add_list(app, name, store, parse, help)->type_name("N,...");
+}
+
+template <class Target>
+CLI::Option* add_names(CLI::App& app, std::string const& name, Target& target, std::string const& help) {
+  auto const parse = [](std::string_view text) { return Result<std::string>(std::string(text)); };
+  auto const store = [&target](std::vector<std::string> names) { target = std::move(names); };
+  return add_list(app, name, store, parse, help);
+}
+
 inline CLI::Option* add_algorithm_shape(CLI::App& app, std::optional<std::vector<std::uint32_t>>& target) {
-  return app
-      .add_option("--algorithm-shape", target,
-                  "how the algorithm sees the ranks, like 2,4: rows and columns of a torus, sizes of groups")
-      ->delimiter(',')
-      ->type_name("N,...");
+  return add_numbers<std::uint32_t>(
+      app, "--algorithm-shape", target, 0, UINT32_MAX,
+      "how the algorithm sees the ranks, like 2,4: rows and columns of a torus, sizes of groups");
 }
 
 // One of the names of a vocabulary (all_ops, all_dtypes, ...).
@@ -105,18 +139,20 @@ inline void add_compression(CLI::App& app, std::optional<api::Compression>& targ
                                                             "send codes of this format, which lose precision" + text)
                            ->check(one_of_names(std::move(formats)))
                            ->type_name("FORMAT");
-  if (chooses)
-    app.add_option_function<std::vector<std::string>>(
-           "--allow",
-           [&target](std::vector<std::string> const& allowed) {
-             if (!target) target.emplace();
-             target->allow = allowed;
-           },
-           "formats that --compression auto may take (default: bf16)")
-        ->delimiter(',')
-        ->check(one_of(all_wire_formats))
+  if (chooses) {
+    auto const parse = [](std::string_view name) -> Result<std::string> {
+      auto const names = names_of(all_wire_formats);
+      if (std::ranges::find(names, name) != names.end()) return std::string(name);
+      return Error(CliErrc::bad_value, unknown_name("name", name, names));
+    };
+    auto const allow = [&target](std::vector<std::string> allowed) {
+      if (!target) target.emplace();
+      target->allow = std::move(allowed);
+    };
+    add_list(app, "--allow", allow, parse, "formats that --compression auto may take (default: bf16)")
         ->type_name("FORMATS")
         ->needs(format);
+  }
   app.add_option_function<std::string>("--between", set(&api::Compression::between),
                                        "only between two of these, and elements inside")
       ->check(one_of(levels_between))

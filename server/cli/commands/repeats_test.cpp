@@ -45,6 +45,41 @@ TEST_CASE("run and groups create repeat a request with the same key if the conne
   }
 }
 
+TEST_CASE("after a lost answer, coordinators that are refused or led by none are asked again") {
+  std::string const problem = R"({"code":"unavailable","status":503,"detail":"no coordinator leads at present"})";
+  auto const no_leader =
+      "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: " + std::to_string(problem.size()) +
+      "\r\n\r\n" + problem;
+  ScriptedServer dies({{""}});
+  ScriptedServer takes_over({{no_leader}, {no_leader}, {answer_with(a_success)}});
+  auto const run = chorus::cli::chorus(
+      {"run", "all_reduce", "--group", "g", "--tensor", "x", "--coordinator", dies.url("") + "," + takes_over.url("")});
+  INFO(run.err);
+  CHECK(run.status == 0);
+  auto const lost = dies.requests();
+  auto const repeated = takes_over.requests();
+  REQUIRE(lost.size() == 1);
+  REQUIRE(repeated.size() == 3);
+  CHECK(key_in(repeated.back()) == key_in(lost.front()));
+}
+
+TEST_CASE("a run whose answer stays lost may have been launched, and is told so") {
+  auto const told = [](std::vector<std::string> more) {
+    ScriptedServer server({{""}, {""}, {""}, {""}});
+    std::vector<std::string> arguments{"run",      "all_reduce", "--group",       "g",
+                                       "--tensor", "x",          "--coordinator", server.url("")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    auto const run = chorus::cli::chorus(arguments);
+    CHECK(run.status == 3);
+    CHECK(server.requests().size() == 4);
+    return run.err;
+  };
+  std::string const lost = "the connection ended without an answer; the request may have been carried out: ";
+  CHECK(told({}).find(lost + "typed again, it would be another one; with --id ID it would be the same") !=
+        std::string::npos);
+  CHECK(told({"--id", "c"}).find(lost + "typing it again shows the collective") != std::string::npos);
+}
+
 TEST_CASE("two runs have two keys, and a run with an id needs none") {
   auto const first = asked_by({"run", "all_reduce", "--group", "g", "--tensor", "x"}, a_success, 0);
   auto const second = asked_by({"run", "all_reduce", "--group", "g", "--tensor", "x"}, a_success, 0);

@@ -128,12 +128,21 @@ Request launch(RunOptions const& options) {
   return request;
 }
 
+// The key of a run without an id ends with the command.
+Failure with_remedy(Failure failure, RunOptions const& options) {
+  if (failure.may_be_done && !options.validate_only)
+    failure.problem.detail += options.id.empty()
+                                  ? ": typed again, it would be another one; with --id ID it would be the same"
+                                  : ": typing it again shows the collective, and launches none besides";
+  return failure;
+}
+
 ExitCode run(RunOptions const& options, Session const& session) {
   if (options.request.tensor.empty() && options.request.op != name(Op::barrier))
     return report_usage(session, "--tensor is required");
   if (wait_of(options) > longest_wait) return report_usage(session, "--wait is at most 10m");
   auto const collective = Client(session).ask<api::Collective>(launch(options));
-  if (!collective) return report(session, collective.error());
+  if (!collective) return report(session, with_remedy(collective.error(), options));
   if (session.json) {
     session.out << http::encode(*collective) << '\n';
   } else {
@@ -158,9 +167,8 @@ void add_run(CLI::App& root, Commands& commands) {
       ->type_name("NAME");
   command.add_option("--output", request.output, "the tensor that takes the result, instead of the next version")
       ->type_name("NAME");
-  command.add_option("--counts", request.counts, "rows that each rank is left with, like 4,0,3")
-      ->delimiter(',')
-      ->type_name("N,...");
+  add_numbers<std::uint64_t>(command, "--counts", request.counts, 0, UINT64_MAX,
+                             "rows that each rank is left with, like 4,0,3");
   command.add_option("--reduce", request.reduce, "how two elements become one")
       ->check(one_of(all_reduce_ops))
       ->type_name("REDUCE")

@@ -9,6 +9,7 @@
 #include "collectives/core/nearest_name.hpp"
 #include "http/api/cluster/membership.hpp"
 #include "http/json/json.hpp"
+#include "http/tls/errc.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"
 #include "server/cli/connection/client.hpp"
@@ -138,22 +139,24 @@ ExitCode list(TensorOptions const& options, Session const& session) {
 void print(Transferred const& done, WorkerAddress const& place, std::string_view way, TensorOptions const& options,
            Session const& session) {
   auto const& tensor = done.tensor;
+  auto& out = is_standard(options.file) ? session.err : session.out;
   if (gives_lines(session, options.table)) {
     auto line = boost::json::serialize(to_object(place, tensor));
     line.back() = ',';
-    session.out << line << "\"seconds\":" << format_decimal(done.seconds, 6) << '}' << std::endl;
+    out << line << "\"seconds\":" << format_decimal(done.seconds, 6) << '}' << std::endl;
     return;
   }
-  session.out << tensor.name << ' ' << way << ' ' << place.worker << ": " << tensor.dtype << '['
-              << format_shape(tensor.shape) << "], " << format_bytes(tensor.bytes) << ", version " << tensor.version;
-  if (tensor.device != "cpu") session.out << ", " << tensor.device;
+  out << tensor.name << ' ' << way << ' ' << place.worker << ": " << tensor.dtype << '[' << format_shape(tensor.shape)
+      << "], " << format_bytes(tensor.bytes) << ", version " << tensor.version;
+  if (tensor.device != "cpu") out << ", " << tensor.device;
   if (tensor.bytes > 0 && done.seconds > 0)
-    session.out << ", " << format_rate(static_cast<double>(tensor.bytes) / done.seconds);
-  session.out << std::endl;
+    out << ", " << format_rate(static_cast<double>(tensor.bytes) / done.seconds);
+  out << std::endl;
 }
 
 ExitCode report_credentials(Session const& session, Error const& why) {
-  return report(session, http::Problem(http::ProblemCode::unauthorized, why.detail));
+  return report(session, Failure{.problem = {http::ProblemCode::unauthorized, why.detail},
+                                 .is_local = why.code == http::AuthErrc::bad_certificate});
 }
 
 // Sends the tensor to one worker after the other, and stops at the first failure.
@@ -190,11 +193,15 @@ Reply<api::TensorInfo> find_tensor(Session const& session, WorkerAddress const& 
                                                                           names_of(*all, &api::TensorInfo::name))}});
 }
 
+Status check_target(TensorOptions const& options) {
+  if (is_standard(options.file)) return ok();
+  if (auto const fits = check_place(options.file); !fits) return fits;
+  return options.force ? ok() : check_absent(options.file);
+}
+
 ExitCode get(TensorOptions const& options, Session const& session) {
   if (options.workers.size() != 1) return report_usage(session, "--worker names one worker");
-  if (auto const fits = check_place(options.file); !fits) return report_usage(session, fits.error().detail);
-  if (!options.force)
-    if (auto const absent = check_absent(options.file); !absent) return report_usage(session, absent.error().detail);
+  if (auto const takes = check_target(options); !takes) return report_usage(session, takes.error().detail);
   auto const places = find_workers(session, options.workers);
   if (!places) return report(session, places.error());
   auto const& place = places->front();
@@ -230,10 +237,7 @@ ExitCode remove(TensorOptions const& options, Session const& session) {
 }
 
 CLI::Option* add_worker(CLI::App& command, TensorOptions& options, std::string const& help) {
-  return command.add_option("--worker", options.workers, help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("ID,...");
+  return add_names(command, "--worker", options.workers, help)->type_name("ID,...");
 }
 
 void add_timeout(CLI::App& command, TensorOptions& options) {
@@ -280,7 +284,8 @@ void add_put(CLI::App& tensors, Commands& commands) {
 void add_get(CLI::App& tensors, Commands& commands) {
   auto const options = std::make_shared<TensorOptions>();
   auto& command = add_one(tensors, "get", "Write a worker's tensor into a file, all of it of one version", *options);
-  add_file(command, *options, "gets the elements, little-endian and row-major; as a .npy file where it ends so");
+  add_file(command, *options,
+           "gets the elements, little-endian and row-major; as a .npy file where it ends so; - is standard output");
   add_worker(command, *options, "of this one")->required()->type_name("ID");
   command.add_flag("--force", options->force, "over a file that exists");
   add_timeout(command, *options);

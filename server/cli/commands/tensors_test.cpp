@@ -129,6 +129,14 @@ TEST_CASE("a large tensor is received in ranges of the version of the first one"
   CHECK(line.at("seconds").to_number<double>() > 0);
 }
 
+TEST_CASE("a tensor is written to standard output, and what is said of it to standard error") {
+  OneWorker worker("0123456789");
+  auto const got = at(worker, {"get", "grad", "-", "--worker", "w0"});
+  CHECK(got.status == 0);
+  CHECK(got.out == "0123456789");
+  CHECK(json::parse(got.err).at("bytes") == 10);
+}
+
 TEST_CASE("a tensor is put on the requested device, and the output names it") {
   OneWorker worker("");
   ScratchDirectory directory;

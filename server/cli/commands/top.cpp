@@ -114,7 +114,7 @@ void add_top(CLI::App& root, Commands& commands) {
   auto& command = *root.add_subcommand("top", "Watch workers and collectives live; q quits");
   auto const options = std::make_shared<TopOptions>();
   add_duration(command, "--interval", options->interval, "between two looks")->default_str("1s");
-  command.add_option("--count", options->count, "end after so many looks")->type_name("N");
+  add_number(command, "--count", options->count, 0, UINT32_MAX, "end after so many looks");
   command.footer("Where standard output is no terminal, and with --json: one JSON object per look.");
   commands.bind(command, [options](Session const& session) {
     return session.json || !LiveScreen::is_possible() ? print_lines(*options, session)

@@ -80,9 +80,8 @@ void add_verify(CLI::App& root, Commands& commands) {
   auto* const max_ranks =
       add_number(command, "--max-ranks", options->max_ranks, 1, ranks_limit, "up to this many ranks")
           ->default_str("16");
-  command.add_option("--ranks", options->ranks, "these numbers of ranks instead, like 100,127,1000")
-      ->delimiter(',')
-      ->check(CLI::Range(1u, single_ranks_limit))
+  add_numbers<std::uint32_t>(command, "--ranks", options->ranks, 1, single_ranks_limit,
+                             "these numbers of ranks instead, like 100,127,1000")
       ->excludes(max_ranks)
       ->type_name("P,...");
   add_table(command, options->table);

@@ -1,105 +1,41 @@
 #include "server/cli/connection/client.hpp"
 
-#include <httplib.h>
-#include <netdb.h>
-
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
 #include <random>
 #include <thread>
 
 #include "collectives/core/assert.hpp"
 #include "http/api/cluster/membership.hpp"
-#include "http/auth/token_file.hpp"
 #include "http/client/client.hpp"
+#include "http/tls/errc.hpp"
 #include "http/wire/errc.hpp"
-#include "server/cli/text/units.hpp"
+#include "server/cli/connection/connection.hpp"
+#include "server/cli/connection/redirects.hpp"
 
 namespace chorus::cli {
 namespace {
 
-constexpr std::chrono::seconds connect_patience{5};
-
-std::string origin_of(http::Url const& url) {
-  auto const ipv6 = url.host.find(':') != std::string::npos && !url.host.starts_with('[');
-  return url.scheme + "://" + (ipv6 ? "[" + url.host + "]" : url.host) + ":" + std::to_string(url.port);
+// The service could not take the request: it starts, or none leads at present.
+bool is_unavailable(Reply<std::string> const& reply) {
+  return reply.has_error() && reply.error().problem.code == http::ProblemCode::unavailable;
 }
 
-std::string why_not_verified(httplib::Client const& connection) {
-  auto const verdict = connection.get_openssl_verify_result();
-  return verdict == X509_V_OK ? "it is for another name" : ::X509_verify_cert_error_string(verdict);
-}
-
-// Makes the connection for one request with the common settings. Errors: the mistake in the token's file.
-Result<std::unique_ptr<httplib::Client>> connect(std::string const& origin, Credentials const& credentials,
-                                                 std::chrono::milliseconds patience, bool follows) {
-  auto connection = std::make_unique<httplib::Client>(origin, credentials.tls_certificate, credentials.tls_key);
-  connection->set_url_encode(false);
-  connection->set_follow_location(follows);
-  connection->set_connection_timeout(connect_patience);
-  connection->set_read_timeout(patience);
-  connection->set_write_timeout(patience);
-  if (!credentials.tls_authorities.empty()) connection->set_ca_cert_path(credentials.tls_authorities.c_str());
-  if (credentials.token_file.empty()) return connection;
-  auto const token = http::read_secret(credentials.token_file);
-  if (!token) return token.error();
-  connection->set_bearer_token_auth(token->c_str());
-  return connection;
-}
-
-// The HTTP client only reports that there was no connection, so the reason is found here.
-std::string why_not_connected(std::string const& host) {
-  addrinfo* found = nullptr;
-  auto const error = ::getaddrinfo(host.c_str(), nullptr, nullptr, &found);
-  if (error == 0) ::freeaddrinfo(found);
-  return error == 0 ? "nobody listens there" : "the name " + host + " does not resolve: " + ::gai_strerror(error);
-}
-
-std::string reason_of(httplib::Error error, std::string const& host, std::chrono::milliseconds patience,
-                      httplib::Client const& connection) {
-  switch (error) {
-    case httplib::Error::Connection:
-      return why_not_connected(host);
-    case httplib::Error::ConnectionTimeout:
-      return "no connection within " + format_seconds(connect_patience.count());
-    case httplib::Error::Read:
-      return "the connection ended, or was silent for " + format_seconds(static_cast<double>(patience.count()) / 1000);
-    case httplib::Error::SSLLoadingCerts:
-      return "the files of --tls-ca, --tls-cert or --tls-key cannot be used";
-    case httplib::Error::SSLConnection:
-      return "no TLS: is the URL to begin with http://, or is a certificate (--tls-cert, --tls-key) asked for?";
-    case httplib::Error::SSLServerVerification:
-      return "its certificate is not accepted (" + why_not_verified(connection) +
-             "): --tls-ca has to have the authority "
-             "that signed it, and the URL a name that it is for";
-    default:
-      return httplib::to_string(error);
-  }
-}
-
-bool is_without_connection(httplib::Error error) {
-  return error == httplib::Error::Connection || error == httplib::Error::ConnectionTimeout;
-}
-
-// Repeats the request if the connection ends without an answer, but not if the service was silent for `patience`.
-httplib::Result send_until_answered(httplib::Client& connection, httplib::Request const& question,
-                                    std::chrono::milliseconds patience) {
-  constexpr int attempts = 4;
-  constexpr std::chrono::milliseconds pause{100};
-  auto const until = std::chrono::steady_clock::now() + patience;
-  for (int attempt = 1;; ++attempt) {
-    auto answer = connection.send(question);
-    bool const is_lost = answer.error() == httplib::Error::Read || answer.error() == httplib::Error::Write;
-    if (!is_lost || attempt == attempts || std::chrono::steady_clock::now() >= until) return answer;
-    std::this_thread::sleep_for(attempt * pause);
-  }
-}
-
-Failure no_token(Error const& why) {
+Failure unusable_credentials(Error const& why) {
+  if (why.code == http::AuthErrc::bad_certificate)
+    return {.problem = {http::ProblemCode::unauthorized, why.detail}, .is_local = true};
   return {.problem = {http::ProblemCode::unauthorized, "--token-file: " + why.detail}};
 }
 
-Failure unreachable(std::string const& who, std::string const& origin, std::string const& reason) {
-  return {.problem = {http::ProblemCode::unavailable, "cannot reach " + who + " at " + origin + ": " + reason},
-          .reachable = false};
+// An answer that another URL has, for this request.
+bool is_redirect(int status, std::string const& method) {
+  return status == 307 || status == 308 || (method == "GET" && status >= 301 && status <= 303);
+}
+
+httplib::Headers with_fields(Request const& request, char const* accepted) {
+  httplib::Headers headers{{"Accept", accepted}};
+  for (auto const& [name, value] : request.fields) headers.emplace(name, value);
+  return headers;
 }
 
 }  // namespace
@@ -144,40 +80,74 @@ std::string draw_key() {
 }
 
 Reply<std::string> Client::send(Request const& request) const {
+  Repeats repeats;
+  for (bool was_lost = false;;) {
+    auto delivery = Delivery::none;
+    auto reply = send_once(request, delivery);
+    was_lost = was_lost || delivery == Delivery::lost || delivery == Delivery::silent;
+    if (is_unavailable(reply) && reply.error().reachable) delivery = Delivery::none;
+    auto const pause = request.repeatable ? repeats.pause_after(delivery, Repeats::Clock::now()) : std::nullopt;
+    if (pause) {
+      std::this_thread::sleep_for(*pause);
+      continue;
+    }
+    if (reply) return reply;
+    if (!was_lost || request.method == "GET" || !is_unavailable(reply)) return explained(reply.error());
+    auto failure = reply.error();
+    failure.problem.detail += "; the request may have been carried out";
+    failure.may_be_done = true;
+    return failure;
+  }
+}
+
+Reply<std::string> Client::send_once(Request const& request, Delivery& delivery) const {
   for (auto const& service : services_) {
-    bool was_sent = true;
-    auto reply = send_to(service, request, was_sent);
-    if (reply || was_sent || &service == &services_.back()) return reply;
+    auto reply = send_to(service, request, delivery);
+    if (delivery != Delivery::none || &service == &services_.back()) return reply;
   }
   CHORUS_ASSERT(false, "there is a service");
   return std::string();
 }
 
-Reply<std::string> Client::send_to(std::string const& service, Request const& request, bool& was_sent) const {
-  auto const url = http::parse_url(service).value();
-  auto const origin = origin_of(url);
-  auto const connection = connect(origin, credentials_, request.patience, request.follows);
-  if (!connection) return no_token(connection.error());
+Reply<std::string> Client::send_to(std::string const& service, Request const& request, Delivery& delivery) const {
+  Redirects redirects(who_, service, request.path);
+  for (;;) {
+    auto reply = send_at(redirects, request, delivery);
+    if (reply || !request.follows || reply.error().location.empty()) return reply;
+    auto failure = redirects.follow(reply.error().location);
+    if (!failure) continue;
+    if (failure->reachable) delivery = Delivery::none;
+    return std::move(*failure);
+  }
+}
+
+Reply<std::string> Client::send_at(Redirects const& at, Request const& request, Delivery& delivery) const {
+  auto const& url = at.target();
+  auto const connection = connect(origin_of(url), credentials_, request.patience);
+  delivery = Delivery::answered;
+  if (!connection) return unusable_credentials(connection.error());
 
   httplib::Request question;
   question.method = request.method;
-  question.path = (url.path == "/" ? "" : url.path) + request.path;
-  question.headers = {{"Accept", "application/json"}};
+  question.path = url.path;
+  question.headers = with_fields(request, "application/json");
   if (!request.body.empty()) {
     question.headers.emplace("Content-Type", request.content_type);
     question.body = request.body;
   }
-  for (auto const& [name, value] : request.fields) question.headers.emplace(name, value);
-  auto const answer = request.repeatable ? send_until_answered(**connection, question, request.patience)
-                                         : (*connection)->send(question);
+  auto const began = Repeats::Clock::now();
+  auto const answer = (*connection)->send(question);
   if (!answer) {
-    was_sent = !is_without_connection(answer.error());
-    return unreachable(who_, origin, reason_of(answer.error(), url.host, request.patience, **connection));
+    bool const was_silent = Repeats::Clock::now() - began >= request.patience;
+    Unanswered const unanswered{answer.error(), url, request.patience, was_silent,
+                                !credentials_.tls_certificate.empty()};
+    delivery = delivery_of(unanswered);
+    return at.unreachable(reason_of(unanswered, **connection));
   }
-  if (answer->status < 200 || answer->status > 299)
-    return Failure{.problem = http::problem_from_json(answer->body, static_cast<unsigned>(answer->status)),
-                   .location = answer->get_header_value("Location")};
-  return answer->body;
+  if (answer->status >= 200 && answer->status <= 299) return answer->body;
+  Failure failure{.problem = http::problem_from_json(answer->body, static_cast<unsigned>(answer->status))};
+  if (is_redirect(answer->status, request.method)) failure.location = answer->get_header_value("Location");
+  return failure;
 }
 
 std::optional<Failure> Client::follow(Request const& request,
@@ -192,36 +162,66 @@ std::optional<Failure> Client::follow(Request const& request,
 
 std::optional<Failure> Client::follow_at(std::string const& service, Request const& request,
                                          std::function<bool(std::string_view)> const& on_bytes, bool& was_sent) const {
-  auto const url = http::parse_url(service).value();
-  auto const origin = origin_of(url);
-  auto const connection = connect(origin, credentials_, request.patience, request.follows);
-  if (!connection) return no_token(connection.error());
+  Redirects redirects(who_, service, request.path);
+  for (;;) {
+    auto failure = listen_at(redirects, request, on_bytes, was_sent);
+    if (!failure || failure->location.empty()) return failure;
+    if (auto refused = redirects.follow(failure->location)) return refused;
+  }
+}
+
+std::optional<Failure> Client::listen_at(Redirects const& at, Request const& request,
+                                         std::function<bool(std::string_view)> const& on_bytes, bool& was_sent) const {
+  auto const& url = at.target();
+  auto const connection = connect(origin_of(url), credentials_, request.patience);
+  if (!connection) return unusable_credentials(connection.error());
   int status = 0;
-  std::string refusal;
+  std::string refusal, location;
   bool had_enough = false;
-  httplib::Headers headers{{"Accept", "text/event-stream"}};
-  for (auto const& [name, value] : request.fields) headers.emplace(name, value);
+  auto heard = Repeats::Clock::now();
   auto const answer = (*connection)
-                          ->Get((url.path == "/" ? "" : url.path) + request.path, headers,
-                                [&](httplib::Response const& head) {
-                                  status = head.status;
-                                  return true;
-                                },
-                                [&](char const* data, std::size_t size) {
-                                  if (status / 100 == 2) {
-                                    had_enough = !on_bytes({data, size});
-                                    return !had_enough;
-                                  }
-                                  refusal.append(data, size);
-                                  return true;
-                                });
+                          ->Get(
+                              url.path, with_fields(request, "text/event-stream"),
+                              [&](httplib::Response const& head) {
+                                status = head.status;
+                                if (is_redirect(status, "GET")) location = head.get_header_value("Location");
+                                return true;
+                              },
+                              [&](char const* data, std::size_t size) {
+                                heard = Repeats::Clock::now();
+                                if (status / 100 == 2) {
+                                  had_enough = !on_bytes({data, size});
+                                  return !had_enough;
+                                }
+                                refusal.append(data, size);
+                                return true;
+                              });
   if (had_enough) return std::nullopt;
   if (!answer) {
     was_sent = !is_without_connection(answer.error());
-    return unreachable(who_, origin, reason_of(answer.error(), url.host, request.patience, **connection));
+    bool const was_silent = Repeats::Clock::now() - heard >= request.patience;
+    Unanswered const unanswered{answer.error(), url, request.patience, was_silent,
+                                !credentials_.tls_certificate.empty()};
+    return at.unreachable(reason_of(unanswered, **connection));
   }
-  if (status / 100 != 2) return Failure{http::problem_from_json(refusal, static_cast<unsigned>(status))};
-  return std::nullopt;
+  if (status / 100 == 2) return std::nullopt;
+  auto const problem = http::problem_from_json(refusal, static_cast<unsigned>(status));
+  if (location.empty()) return explained({problem});
+  return Failure{.problem = problem, .location = location};
+}
+
+Failure Client::explained(Failure failure) const {
+  if (failure.problem.code != http::ProblemCode::not_found || who_ != coordinator) return failure;
+  auto delivery = Delivery::none;
+  auto const about = send_once({.path = "/v1"}, delivery);
+  if (!about) return failure;
+  boost::system::error_code error;
+  auto const service = boost::json::parse(*about, error);
+  auto const* const object = service.if_object();
+  auto const* const name = object == nullptr ? nullptr : object->if_contains("name");
+  if (name != nullptr && *name == "chorus-worker")
+    failure.problem.detail += ": this is a worker, and --coordinator has to name its coordinator";
+  return failure;
 }
 
 Failure Client::not_understood(Request const& request, http::Problem const& why) {

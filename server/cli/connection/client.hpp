@@ -13,6 +13,7 @@
 
 #include "collectives/core/result.hpp"
 #include "http/json/json.hpp"
+#include "server/cli/connection/repeats.hpp"
 #include "server/cli/connection/session.hpp"
 
 namespace chorus::cli {
@@ -36,7 +37,7 @@ struct Request {
   std::vector<std::pair<std::string, std::string>> fields = {};  // further header fields
   std::chrono::milliseconds patience{10'000};                    // longest silence of the coordinator
   bool follows = true;      // a redirect of a standby to the coordinator that leads
-  bool repeatable = false;  // repeated if the connection ends without an answer: the service recognises a repetition
+  bool repeatable = false;  // repeated if its answer is lost (Repeats): the service recognises a repetition
 };
 
 // Returns a unique value for Idempotency-Key.
@@ -52,16 +53,18 @@ struct Request {
 // Encodes one segment of a path or one value of a query.
 [[nodiscard]] std::string percent_encode(std::string_view text);
 
+class Redirects;
+
 class Client {
  public:
   // The session's URLs have passed check_coordinator_url; if a connection is refused, the next URL is tried.
-  explicit Client(Session const& session) : Client(session, session.coordinator, "the coordinator") {}
+  explicit Client(Session const& session) : Client(session, session.coordinator, coordinator) {}
   // A client of another service; `url` has passed the check, too; failures call the service `who`.
   Client(Session const& session, std::string url, std::string_view who)
       : services_(split_services(url)), credentials_(session.credentials), who_(who) {}
 
   // Returns the body of a 2xx answer. Failures: the problem of another answer; `unavailable`, not reachable, without an
-  // answer.
+  // answer; is_local if a file of the credentials cannot be used.
   [[nodiscard]] Reply<std::string> send(Request const& request) const;
 
   // Passes on the body of a 2xx answer as it arrives, until the coordinator ends it or `on_bytes` returns false; then
@@ -96,10 +99,22 @@ class Client {
   }
 
  private:
+  static constexpr std::string_view coordinator = "the coordinator";
+
+  // Says so if what answered is a worker.
+  [[nodiscard]] Failure explained(Failure failure) const;
   [[nodiscard]] static Failure not_understood(Request const& request, http::Problem const& why);
 
-  [[nodiscard]] Reply<std::string> send_to(std::string const& service, Request const& request, bool& was_sent) const;
+  [[nodiscard]] Reply<std::string> send_once(Request const& request,
+                                             Delivery& delivery) const;  // at the first that is there
+  // These two follow redirects.
+  [[nodiscard]] Reply<std::string> send_to(std::string const& service, Request const& request,
+                                           Delivery& delivery) const;
   [[nodiscard]] std::optional<Failure> follow_at(std::string const& service, Request const& request,
+                                                 std::function<bool(std::string_view)> const& on_bytes,
+                                                 bool& was_sent) const;
+  [[nodiscard]] Reply<std::string> send_at(Redirects const& at, Request const& request, Delivery& delivery) const;
+  [[nodiscard]] std::optional<Failure> listen_at(Redirects const& at, Request const& request,
                                                  std::function<bool(std::string_view)> const& on_bytes,
                                                  bool& was_sent) const;
 

@@ -39,6 +39,7 @@ struct Failure {
   bool reachable = true;
   std::string location = {};  // target of a redirect that was not followed
   bool is_local = false;      // not reported by a service: for example, a local file cannot be written
+  bool may_be_done = false;   // the answer was lost: the service may have carried the request out
 };
 
 // Prints to err for people: "error: TITLE: DETAIL (CODE)" and one line per field error. Prints JSON to out.

@@ -18,6 +18,8 @@ Error exists(std::string const& path) { return {CliErrc::bad_file, path + " exis
 
 }  // namespace
 
+bool is_standard(std::string_view path) { return path == "-"; }
+
 Status check_absent(std::string const& path) {
   struct stat about {};
   if (::lstat(path.c_str(), &about) == 0) return exists(path);
@@ -54,10 +56,20 @@ PartFile::PartFile(PartFile&& other) noexcept
 PartFile::~PartFile() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
-  ::unlink(part_.c_str());
+  if (!part_.empty()) ::unlink(part_.c_str());
 }
 
-Error PartFile::failed() const { return {CliErrc::bad_file, part_ + ": " + std::generic_category().message(errno)}; }
+Error PartFile::failed() const {
+  return {CliErrc::bad_file, (part_.empty() ? path_ : part_) + ": " + std::generic_category().message(errno)};
+}
+
+Result<PartFile> PartFile::of_standard_output() {
+  PartFile file("standard output", true);
+  file.part_.clear();
+  file.descriptor_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  if (file.descriptor_ < 0) return file.failed();
+  return file;
+}
 
 Result<PartFile> PartFile::create(std::string path, bool overwrites) {
   PartFile file(std::move(path), overwrites);
@@ -80,6 +92,10 @@ Status PartFile::append(std::span<std::byte const> bytes) {
 }
 
 Status PartFile::finish() {
+  if (part_.empty()) {
+    if (::close(std::exchange(descriptor_, -1)) != 0) return failed();
+    return ok();
+  }
   if (::fsync(descriptor_) != 0) return failed();
   auto named = ::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, path_.c_str(), overwrites_ ? 0 : RENAME_NOREPLACE);
   if (named != 0 && errno == EEXIST) return exists(path_);

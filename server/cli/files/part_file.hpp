@@ -1,9 +1,10 @@
-// A file that is written over time: PATH.part, renamed to PATH when it is complete.
+// A file that is written over time: PATH.part, renamed to PATH when it is complete; or standard output.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "collectives/core/result.hpp"
 
@@ -15,6 +16,8 @@ class PartFile {
   // Without `overwrites` neither PATH nor PATH.part may exist. Errors of all functions: CliErrc::bad_file, with the
   // path.
   [[nodiscard]] static Result<PartFile> create(std::string path, bool overwrites);
+  // What was written before a failure stays written.
+  [[nodiscard]] static Result<PartFile> of_standard_output();
   ~PartFile();
   PartFile(PartFile&& other) noexcept;
   PartFile& operator=(PartFile&&) = delete;
@@ -27,10 +30,13 @@ class PartFile {
   PartFile(std::string path, bool overwrites);
   [[nodiscard]] Error failed() const;  // makes the error from errno
 
-  std::string path_, part_;
+  std::string path_, part_;  // part_: "" for standard output
   bool overwrites_;
   int descriptor_ = -1;
 };
+
+// "-" names standard output.
+[[nodiscard]] bool is_standard(std::string_view path);
 
 // Checks that PATH is not a directory, and that files can be made in its directory. Errors: CliErrc::bad_file.
 [[nodiscard]] Status check_place(std::string const& path);

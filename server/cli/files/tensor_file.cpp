@@ -35,15 +35,10 @@ std::string describe_tensor(Dtype dtype, Shape const& shape) {
 }  // namespace
 
 Result<Shape> parse_shape(std::string_view text) {
-  Shape shape;
-  while (!text.empty()) {
-    auto const comma = text.find(',');
-    auto const extent = parse_number(text.substr(0, comma), 0, UINT64_MAX);
-    if (!extent || comma == text.size() - 1)
-      return Error(CliErrc::bad_value, "'" + std::string(text.substr(0, 80)) + "' is not a shape like 1024,1024");
-    shape.push_back(*extent);
-    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
-  }
+  if (text.empty()) return Shape();
+  auto shape = parse_list(text, [](std::string_view extent) { return parse_number(extent, 0, UINT64_MAX); });
+  if (!shape)
+    return Error(CliErrc::bad_value, "'" + std::string(text.substr(0, 80)) + "' is not a shape like 1024,1024");
   return shape;
 }
 

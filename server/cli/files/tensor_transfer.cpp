@@ -147,7 +147,7 @@ Reply<Transferred> TensorTransfer::get(WorkerAddress const& place, api::TensorIn
   if (is_npy_name(path) && head.empty())
     return failure(place, ProblemCode::unsupported,
                    "there are no .npy files of " + tensor.dtype + ": any other name gets the elements alone");
-  auto part = PartFile::create(path, overwrites);
+  auto part = is_standard(path) ? PartFile::of_standard_output() : PartFile::create(path, overwrites);
   if (!part) return not_written(part.error());
   if (auto const written = part->append(std::as_bytes(std::span(head))); !written) return not_written(written.error());
 

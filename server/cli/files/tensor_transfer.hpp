@@ -58,9 +58,9 @@ class TensorTransfer {
                                        std::optional<std::string> const& device, std::chrono::milliseconds timeout);
 
   // Writes `tensor`, as the worker has listed it, into a new file at this path, or over an existing one if
-  // `overwrites`. A path that ends in .npy gets a .npy file. Failures: as in put(); precondition_failed if the tensor
-  // has changed since it was listed; unsupported for bf16 in .npy; internal if the file cannot be written. After a
-  // failure no file is left.
+  // `overwrites`, or to standard output for "-". A path that ends in .npy gets a .npy file. Failures: as in put();
+  // precondition_failed if the tensor has changed since it was listed; unsupported for bf16 in .npy; internal if the
+  // file cannot be written. After a failure no file is left.
   [[nodiscard]] Reply<Transferred> get(WorkerAddress const& place, api::TensorInfo const& tensor,
                                        std::string const& path, bool overwrites, std::chrono::milliseconds timeout);
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "server/cli/text/format.hpp"
 #include "server/cli/text/units.hpp"
@@ -35,6 +36,13 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+std::string subject_of(api::VerdictReason const& reason) {
+  if (reason.parameter) return "parameter " + *reason.parameter;
+  if (reason.collective) return "collective " + *reason.collective;
+  if (reason.group) return "group " + *reason.group;
+  return reason.worker ? "worker " + *reason.worker : "coordinator";
+}
+
 class Diagnosis {
  public:
   explicit Diagnosis(ClusterFacts const& facts) : facts_(facts) {}
@@ -47,6 +55,7 @@ class Diagnosis {
     for (auto const& collective : facts_.collectives) look_at(collective);
     look_at_links();
     look_for_stragglers();
+    look_at_verdict();
     findings_.insert(findings_.end(), notes_.begin(), notes_.end());
     return std::move(findings_);
   }
@@ -92,7 +101,7 @@ class Diagnosis {
     look_at_address(facts, about);
     auto const& [why_not, complaint] = facts.readiness;
     if (facts.unreachable.empty() && !why_not.empty() && worker.state == "ready")
-      problem(about, "it is not ready: " + why_not, "it drains, or has lost touch with the coordinator");
+      problem(about, "it is not ready: " + why_not, "it takes nothing new until that is over; its log says more");
     if (!complaint.empty())
       note(about, complaint, "it works, more slowly: the runbook ChorusSharedMemoryLacking says what to look at");
     if (facts.unreachable.empty()) look_at_runs(facts, about);
@@ -236,6 +245,32 @@ class Diagnosis {
                 "the others waited for it in " + std::to_string(times) + " of the last " +
                     format_count(facts_.collectives.size(), "collective"),
                 "it is slower than its peers: look at its host's load, or leave it out");
+  }
+
+  [[nodiscard]] bool is_told(std::string const& about) const {
+    auto const is_about = [&](auto const& findings) {
+      return std::ranges::find(findings, about, &Finding::about) != findings.end();
+    };
+    return is_about(findings_) || is_about(notes_);
+  }
+
+  // What the coordinator says of things about which nothing is found here.
+  void look_at_verdict() {
+    std::vector<std::pair<std::string, api::VerdictReason const*>> news;
+    for (auto const& reason : facts_.verdict.reasons) {
+      auto const about = subject_of(reason);
+      // Different versions are the only other defect of the whole cluster.
+      if (!is_told(about) && !(about == "coordinator" && is_told("version"))) news.emplace_back(about, &reason);
+    }
+    for (auto const& [about, reason] : news) {
+      auto const advice = reason->parameter ? "GET /v1/parameters/" + *reason->parameter +
+                                                  " shows its shards; the guide of parameters says how it goes on"
+                                            : std::string("chorus status and the status page show it, too");
+      if (reason->level == "red")
+        problem(about, reason->text, advice);
+      else
+        note(about, reason->text, advice);
+    }
   }
 
   ClusterFacts const& facts_;

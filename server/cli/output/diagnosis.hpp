@@ -7,6 +7,7 @@
 
 #include "http/api/cluster/membership.hpp"
 #include "http/api/cluster/probes.hpp"
+#include "http/api/cluster/status.hpp"
 #include "http/api/collectives/collectives.hpp"
 #include "http/api/collectives/flight.hpp"
 #include "http/api/collectives/groups.hpp"
@@ -30,6 +31,7 @@ struct WorkerFacts {
 struct ClusterFacts {
   std::string version;  // of the coordinator
   Readiness readiness;  // of the coordinator
+  api::Verdict verdict;
   std::vector<WorkerFacts> workers;
   std::vector<api::Group> groups;
   std::vector<api::Collective> collectives;  // the newest first

@@ -123,6 +123,28 @@ TEST_CASE("a complaint of a ready service is reported") {
   CHECK(only(facts).level == Finding::Level::problem);
 }
 
+TEST_CASE("a worker that is not ready says why, and the advice is not another reason") {
+  auto facts = cluster();
+  facts.workers[1].readiness.why_not = "the disk of the push log is full";
+  CHECK(says(only(facts), "worker w1", "it is not ready: the disk of the push log is full"));
+  CHECK(only(facts).advice == "it takes nothing new until that is over; its log says more");
+}
+
+TEST_CASE("what the coordinator's verdict says is reported once: red as a problem, amber as a note") {
+  auto facts = cluster();
+  facts.verdict.reasons.push_back({.level = "red", .text = "parameter p is lost: w1 had it", .parameter = "p"});
+  CHECK(says(only(facts), "parameter p", "parameter p is lost: w1 had it"));
+  CHECK(only(facts).level == Finding::Level::problem);
+  CHECK(only(facts).advice.find("/v1/parameters/p") != std::string::npos);
+  facts.verdict.reasons = {{.level = "amber", .text = "parameter p has fewer replicas", .parameter = "p"}};
+  CHECK(only(facts).level == Finding::Level::note);
+  facts.verdict.reasons = {{.level = "amber", .text = "whoever reaches this address may do everything"}};
+  CHECK(says(only(facts), "coordinator", "whoever reaches this address"));
+  facts.verdict.reasons = {{.level = "amber", .text = "worker w3 is lost", .worker = "w3"}};
+  facts.workers[3].worker.state = "lost";
+  CHECK(says(only(facts), "worker w3", "it is lost, and was last heard of"));
+}
+
 TEST_CASE("another version is reported with its workers") {
   auto facts = cluster();
   facts.workers[0].worker.version = facts.workers[2].worker.version = "0.9";

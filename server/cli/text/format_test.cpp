@@ -30,6 +30,17 @@ TEST_CASE("text that is not a size is refused, also a size above 64 bits") {
   CHECK(parse_bytes("16777215T").value() == 16777215ULL << 40);
 }
 
+TEST_CASE("a list has a part before and behind every comma") {
+  auto const digit = [](std::string_view text) { return parse_number(text, 0, 9); };
+  CHECK(parse_list("4", digit).value() == std::vector<std::uint64_t>{4});
+  CHECK(parse_list("4,0,3", digit).value() == std::vector<std::uint64_t>{4, 0, 3});
+  for (auto const* text : {"", ",", "1,", ",1", "1,,2"}) {
+    CAPTURE(text);
+    CHECK(parse_list(text, digit).error().detail == "'" + std::string(text) + "' is a list with an empty part");
+  }
+  CHECK(parse_list("1,10", digit).error().detail == "'10' is not a whole number from 0 to 9");
+}
+
 TEST_CASE("durations have a unit and a limit") {
   CHECK(parse_duration("0s").value() == std::chrono::milliseconds(0));
   CHECK(parse_duration("500ms").value() == std::chrono::milliseconds(500));

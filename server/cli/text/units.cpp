@@ -95,6 +95,10 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   return std::chrono::milliseconds(quantity->number * *unit);
 }
 
+Error empty_part(std::string_view list) {
+  return {CliErrc::bad_value, "'" + std::string(list.substr(0, 80)) + "' is a list with an empty part"};
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 7> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   return scaled(static_cast<double>(bytes), 1024, units);

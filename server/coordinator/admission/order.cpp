@@ -6,13 +6,13 @@
 #include "collectives/core/error_feedback.hpp"
 #include "collectives/core/nearest_name.hpp"
 #include "collectives/plan/sizes/codes.hpp"
+#include "http/api/collectives/timeout.hpp"
 #include "server/coordinator/groups/groups.hpp"
 #include "server/coordinator/text/identifier.hpp"
 
 namespace chorus::coordinator {
 namespace {
 
-constexpr std::uint64_t longest_timeout_ms = 3600 * 1000;
 constexpr std::uint64_t least_segment_bytes = 4096;
 constexpr std::uint64_t most_segment_bytes = std::uint64_t{64} << 20;
 constexpr std::uint32_t most_window = 64;
@@ -179,6 +179,8 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (!is_identifier(request.group)) return not_an_identifier("group", request.group, "/group");
   bool const is_barrier = request.op == name(Op::barrier);
   if (is_barrier && !request.tensor.empty()) return invalid_field("/tensor", "a barrier has none");
+  if (!is_barrier && request.tensor.empty())
+    return invalid_field("/tensor", "missing; expected the name of a tensor of every rank");
   if (!is_barrier && !is_tensor_name(request.tensor))
     return invalid_field("/tensor", "the tensor name " + coordinator::quoted(request.tensor) +
                                         " is not 1 to 255 letters, digits and ._~/- in non-empty parts");
@@ -189,8 +191,9 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (!reduce) return invalid_field("/reduce", unknown_name("reduction", request.reduce, names_of(all_reduce_ops)));
   if (request.on_failure && *request.on_failure != "fail" && *request.on_failure != "shrink")
     return invalid_field("/on_failure", unknown_name("on_failure", *request.on_failure, {"fail", "shrink"}));
-  if (request.timeout_ms && (*request.timeout_ms == 0 || *request.timeout_ms > longest_timeout_ms))
-    return invalid_field("/timeout_ms", std::to_string(*request.timeout_ms) + "; expected 1 to 3600000");
+  if (request.timeout_ms && (*request.timeout_ms == 0 || *request.timeout_ms > api::longest_timeout_ms))
+    return invalid_field("/timeout_ms", std::to_string(*request.timeout_ms) + "; expected 1 to " +
+                                            std::to_string(api::longest_timeout_ms));
   if (auto problem = check_schedule(request.schedule)) return std::move(*problem);
   if (auto problem = check_local_algorithm(request)) return std::move(*problem);
   auto const compression = check_compression(request.compression, request.op, *reduce, request.algorithm);

@@ -23,6 +23,12 @@ api::CollectiveRequest good() {
   return request;
 }
 
+bool admitted(auto change) {
+  auto request = good();
+  change(request);
+  return check_order(request).has_value();
+}
+
 Expected refused(auto change) {
   auto request = good();
   change(request);
@@ -80,6 +86,9 @@ TEST_CASE("an invalid order has the pointer of its field") {
   CHECK(refused([](R& r) { r.arity = 0; }) == Expected{ProblemCode::invalid_field, "/arity"});
   CHECK(refused([](R& r) { r.arity = 1, r.algorithm = "bcube"; }) == Expected{ProblemCode::invalid_field, "/arity"});
   CHECK(refused([](R& r) { r.timeout_ms = 0; }) == Expected{ProblemCode::invalid_field, "/timeout_ms"});
+  static constexpr std::uint64_t day_ms = 24 * 3600 * 1000;
+  CHECK(admitted([](R& r) { r.timeout_ms = day_ms; }));
+  CHECK(refused([](R& r) { r.timeout_ms = day_ms + 1; }) == Expected{ProblemCode::invalid_field, "/timeout_ms"});
   CHECK(refused([](R& r) { r.timeout_ms = ~std::uint64_t{0}; }) == Expected{ProblemCode::invalid_field, "/timeout_ms"});
   CHECK(refused([](R& r) { r.schedule.segment_bytes = 4095; }) ==
         Expected{ProblemCode::invalid_field, "/schedule/segment_bytes"});

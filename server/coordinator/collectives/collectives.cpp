@@ -301,9 +301,13 @@ void Collectives::worker_lost(std::string const& worker, std::string const& inca
   for (auto const& [id, execution] : running_) execution->worker_lost(worker, incarnation, why);
 }
 
-asio::awaitable<void> Collectives::stop(TimePoint until) {
+asio::awaitable<void> Collectives::finish(TimePoint until) {
   drain();
   while (!running_.empty() && std::chrono::steady_clock::now() < until) co_await one_ended_.wait_until(until);
+}
+
+asio::awaitable<void> Collectives::stop(TimePoint until) {
+  co_await finish(until);
   for (auto const& [id, execution] : running_)
     execution->cancel(Problem(ProblemCode::cancelled, "the coordinator is stopping"));
   for (auto const& [id, reconciliation] : reconciling_) reconciliation->give_up();

@@ -67,6 +67,8 @@ class Collectives {
 
   // Refuses all later launches.
   void drain() { draining_ = true; }
+  // Drains, and returns when no collective runs, or at `until`.
+  boost::asio::awaitable<void> finish(TimePoint until);
   // Cancels the collectives that still run at `until`, and returns when none runs. Unfinished reconciliations are left
   // to the journal.
   boost::asio::awaitable<void> stop(TimePoint until);

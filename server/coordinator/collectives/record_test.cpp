@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "http/json/json.hpp"
 #include "server/coordinator/collectives/record.hpp"
 #include "server/coordinator/collectives/records.hpp"
@@ -170,6 +172,23 @@ TEST_CASE("run numbers fit into JSON, and two processes of a coordinator do not 
   CHECK(run < (std::uint64_t{1} << 53));
   CHECK(run != other.begin({}, request(), "now").value().record->view().run);
   CHECK(one.begin({"next", std::nullopt}, request(), "now").value().record->view().run == run + 1);
+}
+
+TEST_CASE("run numbers rise with each restart, and two processes on copies of one store do not share them") {
+  constexpr std::uint64_t last = 4711;
+  auto const first_after = [](std::uint64_t kept, std::uint64_t random) {
+    Records records([random] { return random; }, {});
+    records.restore({}, kept, 1);
+    return records.begin({}, request(), "now").value().record->view().run;
+  };
+  auto const one = first_after(last, 12345), other = first_after(last, 12346);
+  CHECK(one > last);
+  CHECK(other > last);
+  // Workers remember the last thousand.
+  CHECK(std::max(one, other) - std::min(one, other) > 100000);
+  CHECK(first_after(last, 0) > last);
+  // Near the largest number of JSON they begin anew.
+  CHECK(first_after((std::uint64_t{1} << 53) - 1, ~std::uint64_t{0}) < (std::uint64_t{1} << 53));
 }
 
 TEST_CASE("the last ended records are kept with their keys, older ones are forgotten") {

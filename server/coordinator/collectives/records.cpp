@@ -13,6 +13,14 @@ namespace {
 // process.
 std::uint64_t first_run(std::uint64_t random) { return ((random & 0xfffff) << 32) + 1; }
 
+// A store that was restored from an old copy does not know the runs since then. Workers do, and would take a new run
+// under such a number for a repetition. So each process begins above the kept number, but at a place that the others
+// are unlikely to have drawn.
+std::uint64_t next_run(std::uint64_t last, std::uint64_t random) {
+  constexpr auto most = std::uint64_t{1} << 52;
+  return last < most ? last + 1 + ((random & 0xffff) << 20) : first_run(random);
+}
+
 bool same_body(api::CollectiveRequest const& a, api::CollectiveRequest const& b) {
   return http::encode(a) == http::encode(b);
 }
@@ -23,7 +31,7 @@ Records::Records(Random random, RecordLimits limits)
     : random_(std::move(random)), limits_(limits), next_run_(first_run(random_())) {}
 
 void Records::restore(std::vector<JournalCollective> const& kept, std::uint64_t last_run, std::uint64_t last_sequence) {
-  if (last_run != 0) next_run_ = last_run + 1;
+  if (last_run != 0) next_run_ = next_run(last_run, random_());
   next_sequence_ = last_sequence + 1;
   for (auto const& one : kept) {
     auto const& id = one.record.id;

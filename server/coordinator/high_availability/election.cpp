@@ -1,8 +1,8 @@
 #include "server/coordinator/high_availability/election.hpp"
 
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/json/array.hpp>
+
+#include "base/runtime/pause.hpp"
 
 namespace chorus::coordinator {
 namespace {
@@ -25,20 +25,13 @@ json::object creation(std::string const& key, std::string const& value, std::int
 
 }  // namespace
 
-Election::Election(asio::any_io_executor executor, EtcdClient& etcd, std::uint64_t new_cluster_id,
-                   ElectionPatience patience)
-    : executor_(std::move(executor)), etcd_(etcd), new_cluster_id_(new_cluster_id), patience_(patience) {}
-
-asio::awaitable<void> Election::pause(milliseconds duration) {
-  asio::steady_timer timer(executor_, duration);
-  co_await timer.async_wait(asio::use_awaitable);
-}
+Election::Election(EtcdClient& etcd, std::uint64_t new_cluster_id, ElectionPatience patience)
+    : etcd_(etcd), new_cluster_id_(new_cluster_id), patience_(patience) {}
 
 bool Election::leads() const { return lease_ != 0 && steady_clock::now() + patience_.margin < lease_ends_; }
 
 asio::awaitable<Status> Election::check_format(TimePoint deadline) {
-  auto const key = etcd_.options().prefix() + "format";
-  auto const found = co_await etcd_.get(key, deadline);
+  auto const found = co_await etcd_.get(format_key(), deadline);
   if (!found) co_return found.error();
   if (*found) {
     auto const& value = (*found)->value;
@@ -48,20 +41,33 @@ asio::awaitable<Status> Election::check_format(TimePoint deadline) {
                                            "'");
     if (cluster_id_.empty()) cluster_id_ = value;
     if (cluster_id_ == value) co_return ok();
-  } else if (cluster_id_.empty()) {
-    auto const value = std::string(format) + std::to_string(new_cluster_id_);
-    auto const made = co_await etcd_.call("/v3/kv/txn", creation(key, value, 0), deadline);
-    if (!made) co_return made.error();
-    co_return co_await check_format(deadline);
+    co_return Error(EtcdErrc::made_anew,
+                    "the keys of cluster " + etcd_.options().cluster +
+                        " in etcd were made anew since this coordinator saw them: it ends, and belongs to the new "
+                        "cluster when it is started again");
   }
-  co_return Error(EtcdErrc::emptied,
-                  "etcd has lost cluster " + etcd_.options().cluster +
-                      ": its keys are gone, or were made anew, since this coordinator saw them; restore etcd from a "
-                      "snapshot, or start all coordinators again to begin with nothing");
+  if (!cluster_id_.empty()) co_return is_emptied();
+  auto const value = std::string(format) + std::to_string(new_cluster_id_);
+  auto const made = co_await etcd_.call("/v3/kv/txn", creation(format_key(), value, 0), deadline);
+  if (!made) co_return made.error();
+  co_return co_await check_format(deadline);
+}
+
+Error Election::is_emptied() const {
+  return {EtcdErrc::emptied,
+          "etcd has lost cluster " + etcd_.options().cluster +
+              ": its keys are gone since this coordinator saw them; restore etcd from a snapshot, or start all "
+              "coordinators again to begin with nothing"};
+}
+
+std::optional<std::string> Election::other_leader() const {
+  bool const is_other = leader_ && *leader_ != own_url_ && *leader_ != url_of_holder;
+  return is_other ? leader_ : std::nullopt;
 }
 
 asio::awaitable<Result<std::optional<Leadership>>> Election::try_to_lead(std::string url) {
   auto const deadline = steady_clock::now() + patience_.answer;
+  own_url_ = url;
   if (auto const checked = co_await check_format(deadline); !checked) co_return checked.error();
   auto const found = co_await etcd_.get(key(), deadline);
   if (!found) co_return found.error();
@@ -101,12 +107,13 @@ asio::awaitable<Result<Leadership>> Election::campaign(std::string url) {
     trouble_ = tried ? "" : tried.error().detail;
     if (!tried) {
       auto const code = tried.error().code;
-      bool const is_final = code == EtcdErrc::refused || code == EtcdErrc::newer || code == EtcdErrc::emptied;
+      bool const is_final = code == EtcdErrc::refused || code == EtcdErrc::newer || code == EtcdErrc::emptied ||
+                            code == EtcdErrc::made_anew;
       // The leader that was seen last is the best answer until its lease must have ended.
       if (is_final || steady_clock::now() - leader_seen_ > patience_.lease) leader_.reset();
       if (is_final) co_return tried.error();
     }
-    co_await pause(patience_.look);
+    co_await http::pause(patience_.look);
   }
 }
 
@@ -127,10 +134,10 @@ asio::awaitable<std::string> Election::keep() {
         co_return "etcd has ended its lease";
       }
       lease_ends_ = begun + std::min(std::chrono::seconds(ttl), patience_.lease);
-      co_await pause(every);
+      co_await http::pause(every);
     } else {
       trouble_ = why = answer.error().detail;
-      co_await pause(patience_.look);
+      co_await http::pause(patience_.look);
     }
   }
   lease_ = 0;
@@ -140,6 +147,16 @@ asio::awaitable<std::string> Election::keep() {
 asio::awaitable<bool> Election::was_emptied(TimePoint deadline) {
   auto const checked = co_await check_format(deadline);
   co_return !checked && checked.error().code == EtcdErrc::emptied;
+}
+
+asio::awaitable<void> Election::found_again() {
+  for (;;) {
+    auto const found = co_await etcd_.get(format_key(), steady_clock::now() + patience_.answer);
+    if (found && *found) break;
+    trouble_ = found ? is_emptied().detail : found.error().detail;
+    co_await http::pause(patience_.look);
+  }
+  trouble_.clear();
 }
 
 asio::awaitable<void> Election::resign(TimePoint deadline) {

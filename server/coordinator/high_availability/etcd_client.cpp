@@ -37,6 +37,8 @@ class EtcdCategory final : public std::error_category {
         return "not the leader";
       case EtcdErrc::emptied:
         return "emptied";
+      case EtcdErrc::made_anew:
+        return "made anew";
       case EtcdErrc::newer:
         return "newer format";
       case EtcdErrc::unknown_cluster:

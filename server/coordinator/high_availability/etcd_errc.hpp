@@ -11,6 +11,7 @@ enum class EtcdErrc {
   no_lease,         // the lease has expired, or was revoked
   not_leader,       // another coordinator leads
   emptied,          // the keys that this process has seen are gone
+  made_anew,        // another cluster has the name of the one that this process has seen
   newer,            // the keys have a format that this release does not support
   unknown_cluster,  // etcd has no keys of the cluster
   wrong_cluster,    // the rows belong to a cluster of another name

@@ -8,8 +8,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr auto patience_of_holder = std::chrono::seconds(5);
-// Stored in place of the leader's URL. No name under .invalid resolves.
-constexpr char const* holder = "http://chorus-journal.invalid";
 
 ElectionPatience patience_of_election() {
   ElectionPatience held;
@@ -21,8 +19,7 @@ ElectionPatience patience_of_election() {
 }  // namespace
 
 HeldCluster::HeldCluster(EtcdOptions options, std::uint64_t new_cluster_id)
-    : etcd_(io_.get_executor(), std::move(options)),
-      election_(io_.get_executor(), etcd_, new_cluster_id, patience_of_election()) {}
+    : etcd_(io_.get_executor(), std::move(options)), election_(etcd_, new_cluster_id, patience_of_election()) {}
 
 HeldCluster::~HeldCluster() { http::run_to_end(io_, election_.resign(steady_clock::now() + patience_of_holder)); }
 
@@ -39,8 +36,11 @@ Status HeldCluster::check_known() {
 }
 
 Status HeldCluster::lead() {
-  auto const tried = http::run_to_end(io_, election_.try_to_lead(holder));
+  auto const tried = http::run_to_end(io_, election_.try_to_lead(std::string(url_of_holder)));
   if (!tried) return tried.error();
+  if (!*tried && election_.leader() == url_of_holder)
+    return Error(EtcdErrc::not_leader, "another chorus journal command has " + place() +
+                                           ": wait until it has ended; if it was killed, for a minute");
   if (!*tried)
     return Error(EtcdErrc::not_leader, election_.leader().value_or("another coordinator") + " leads " + place() +
                                            ": stop all of its coordinators first");

@@ -44,8 +44,9 @@ asio::awaitable<http::Response> Standby::alive(http::Request const& /*request*/,
 }
 
 asio::awaitable<http::Response> Standby::ready(http::Request const& /*request*/, http::Body& /*body*/) {
-  if (!election_.leader()) co_return without_leader();
-  http::Problem problem(http::ProblemCode::unavailable, "a standby; " + *election_.leader() + " leads");
+  auto const leader = election_.other_leader();
+  if (!leader) co_return without_leader();
+  http::Problem problem(http::ProblemCode::unavailable, "a standby; " + *leader + " leads");
   co_return problem;
 }
 
@@ -60,7 +61,7 @@ asio::awaitable<http::Response> Standby::show_metrics(http::Request const& /*req
 }
 
 asio::awaitable<http::Response> Standby::lead_on(http::Request const& request, http::Body& /*body*/) {
-  auto const& leader = election_.leader();
+  auto const leader = election_.other_leader();
   if (!leader) co_return without_leader();
   http::Response response(http::Problem(http::ProblemCode::not_leader, "this is a standby; " + *leader + " leads"));
   response.fields.set("Location", *leader + request.target);

@@ -30,7 +30,7 @@ class Leader {
   Leader(Etcd const& etcd, std::string const& cluster, std::chrono::seconds lease = std::chrono::seconds(600))
       : Leader(options(etcd, cluster), lease) {}
   explicit Leader(EtcdOptions const& options, std::chrono::seconds lease = std::chrono::seconds(600))
-      : client_(io_.get_executor(), options), election_(io_.get_executor(), client_, 1, patience(lease)) {
+      : client_(io_.get_executor(), options), election_(client_, 1, patience(lease)) {
     leadership_ = http::run_to_end(io_, election_.campaign("http://here:1")).value();
     store_ = std::make_unique<EtcdStore>(options, leadership_, [this] { ++deposed_; });
   }
@@ -172,6 +172,24 @@ TEST_CASE("etcd keeps the promises of a store") {
   });
   // Another cluster does not see these rows.
   CHECK(Leader(etcd, "b").store().read().value().empty());
+}
+
+TEST_CASE("clients are sent to another coordinator that leads, and to no key of this one or of a command") {
+  if (auto const why = Etcd::missing(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  Etcd const etcd;
+  boost::asio::io_context io;
+  EtcdClient client(io.get_executor(), Leader::options(etcd, "a"));
+  for (auto const* url : {"http://another:1", "http://own:1", url_of_holder.data()}) {
+    CAPTURE(url);
+    etcd.post("/v3/kv/put", R"({"key":")" + to_base64("/chorus/a/leader") + R"(","value":")" + to_base64(url) + "\"}");
+    Election election(client, 1);
+    CHECK_FALSE(http::run_to_end(io, election.try_to_lead("http://own:1")).value().has_value());
+    CHECK(election.leader() == url);
+    CHECK(election.other_leader().has_value() == (url == std::string("http://another:1")));
+  }
 }
 
 TEST_CASE("a former leader's write changes nothing and reports that it leads no longer") {

@@ -103,6 +103,16 @@ Status may_write(std::string const& path) {
                                               " has to be allowed to read and write it");
 }
 
+// SQLite would replay the log of a file that is gone onto a new one.
+Status may_be_made(std::string const& path) {
+  std::error_code missing;
+  if (auto const size = std::filesystem::file_size(path + "-wal", missing); missing || size == 0) return ok();
+  return Error(JournalErrc::damaged, "the journal " + path + " is missing, and its log " + path +
+                                         "-wal is there: bring the file back, or move the log away, too, to begin with "
+                                         "an empty journal, which forgets groups, parameters, collectives and "
+                                         "Idempotency-Keys");
+}
+
 Status sync_file(std::string const& path) {
   auto const file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   auto const synced = file >= 0 && ::fsync(file) == 0;
@@ -169,6 +179,7 @@ Result<std::unique_ptr<JournalFile>> JournalFile::open(std::string const& path) 
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) {
     if (errno != ENOENT) return cannot_open(path, errno);
+    if (auto alone = may_be_made(path); !alone) return alone.error();
     if (auto allowed = may_write_beside(path); !allowed) return allowed.error();
     if (auto made = file->make(); !made) return made.error();
   } else if (!S_ISREG(found.st_mode)) {

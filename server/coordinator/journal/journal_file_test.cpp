@@ -161,6 +161,23 @@ TEST_CASE("a log with a changed bit is refused, unless it loses only what a cras
   CHECK(refused > log.size() / stride / 2);
 }
 
+TEST_CASE("a log whose file is missing is refused and left unchanged, and goes on with its file") {
+  ScratchDirectory const here;
+  auto const image = here / "image";
+  auto const states = write_and_crash(here / "journal", image, 3);
+  auto const log = content_of(image + "-wal");
+  std::filesystem::rename(image, here / "moved");
+  CHECK(refusal_of(image).code == JournalErrc::damaged);
+  CHECK(says(refusal_of(image), image + "-wal is there: bring the file back"));
+  CHECK_FALSE(std::filesystem::exists(image));
+  CHECK(content_of(image + "-wal") == log);
+  std::filesystem::rename(here / "moved", image);
+  CHECK(rows_of(image) == states.back());
+  // A log without content is no reason.
+  write_file(here / "other-wal", "");
+  CHECK(rows_of(here / "other").empty());
+}
+
 TEST_CASE("a file that is no journal is refused with its kind and how to go on") {
   ScratchDirectory const here;
   auto const path = here / "journal";

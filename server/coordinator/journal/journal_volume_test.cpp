@@ -1,14 +1,13 @@
 // A journal on a volume without permission, without room, without the file, or with another file in its place.
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 
 #include "server/coordinator/journal/journal_file.hpp"
 #include "server/coordinator/journal/testing/journal_rows.hpp"
+#include "tests/support/faults/full_disk.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 using namespace chorus;
@@ -17,26 +16,6 @@ using namespace chorus::coordinator::testing;
 using namespace chorus::testing;
 
 namespace {
-
-// Limits the size of files, so that writes fail as on a full disk.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit const now{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &now);
-  }
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FullDisk(FullDisk const&) = delete;
-  FullDisk& operator=(FullDisk const&) = delete;
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 // Runs as another user than root, for whom permissions have no meaning.
 class SomebodyElse {

@@ -1,13 +1,13 @@
 // A coordinator that is started again on its journal, with workers that have not noticed.
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 
-#include <csignal>
+#include <optional>
 
 #include "http/json/json.hpp"
 #include "server/coordinator/journal/journal_file.hpp"
 #include "server/coordinator/journal/journal_state.hpp"
 #include "server/coordinator/testing/fake_worker.hpp"
+#include "tests/support/faults/full_disk.hpp"
 #include "tests/support/mentions.hpp"
 #include "tests/support/scratch_directory.hpp"
 
@@ -205,19 +205,9 @@ awaitable<void> in_line(World* world) {
   for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 2);
 }
 
-rlimit limit_of_files(rlim_t bytes) {
-  rlimit now{};
-  ::getrlimit(RLIMIT_FSIZE, &now);
-  auto const before = now;
-  now.rlim_cur = bytes;
-  ::setrlimit(RLIMIT_FSIZE, &now);
-  return before;
-}
-
 awaitable<void> full_disk(World* world) {
   co_await world->stand();
-  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
-  auto const before = limit_of_files(4096);
+  std::optional<chorus::testing::FullDisk> full(std::in_place, 4096);
   auto const refused = co_await world->put("/v1/collectives/c?wait=5s", body);
   CHECK(refused.status == 503);
   CHECK(refused.code() == "unavailable");
@@ -228,8 +218,7 @@ awaitable<void> full_disk(World* world) {
   auto const health = co_await world->get("/readyz");
   CHECK(health.status == 200);
   CHECK(health.body.find("nothing can be launched") != std::string::npos);
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
+  full.reset();
   while ((co_await world->get("/readyz")).body != "ready\n") continue;
   CHECK((co_await world->put("/v1/collectives/c?wait=5s", body)).text("/state") == "succeeded");
   CHECK((co_await world->put("/v1/groups/h", R"({"size":1})")).text("/epoch") == "2");

@@ -86,7 +86,10 @@ asio::awaitable<void> Checkpoints::repeat() {
     request.name = schedule_.name;
     request.keep = schedule_.keep;
     auto const made = co_await make(std::move(request));
-    if (made.has_error() && made.error().code != ProblemCode::unknown_parameter)
+    if (made.has_value()) continue;
+    if (made.error().code == ProblemCode::unknown_parameter)
+      tools_.metrics.checkpoint_needless(wall_seconds());
+    else
       tools_.log.error("checkpoint {}: {}", schedule_.name, on_one_line(made.error().detail));
   }
 }
@@ -124,7 +127,11 @@ asio::awaitable<http::Checked<api::CheckpointAnswer>> Checkpoints::make(api::Che
   names.erase(std::ranges::unique(names).begin(), names.end());
   if (names.empty()) co_return Problem(ProblemCode::unknown_parameter, "there is no parameter to be written");
   auto plan = plan_of(names);
-  if (plan.has_error()) co_return plan.error();
+  if (plan.has_error()) {
+    if (plan.error().code != ProblemCode::unknown_parameter)
+      tools_.metrics.checkpoint_ended("failed", 0, wall_seconds());
+    co_return plan.error();
+  }
   if (in_the_making_.contains(request.name))
     co_return Problem(ProblemCode::busy, "checkpoint " + request.name + " is being made");
   Making const making(in_the_making_, request.name);

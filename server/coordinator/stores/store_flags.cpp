@@ -25,21 +25,31 @@ void add_store_flags(CLI::App& app, StoreOptions& options, std::string const& jo
   };
   auto& etcd = options.etcd;
   auto const take_urls = [&etcd](std::string const& urls) { etcd.endpoints = http::parse_services(urls).value(); };
-  app.add_option_function<std::string>("--etcd", take_urls, etcd_help)
-      ->envname("CHORUS_ETCD")
-      ->check(check_urls)
-      ->excludes("--journal");
+  auto* const urls = app.add_option_function<std::string>("--etcd", take_urls, etcd_help)
+                         ->envname("CHORUS_ETCD")
+                         ->check(check_urls)
+                         ->excludes("--journal");
   flag("--cluster", etcd.cluster, "name of this cluster in etcd; others may share it", "CHORUS_CLUSTER")
       ->check(check_cluster)
+      ->needs(urls)
       ->capture_default_str();
-  flag("--etcd-user", etcd.user, "user of etcd", "CHORUS_ETCD_USER");
-  flag("--etcd-password-file", etcd.password_file, "file with its password", "CHORUS_ETCD_PASSWORD_FILE")
-      ->check(CLI::ExistingFile);
+  auto* const user = flag("--etcd-user", etcd.user, "user of etcd", "CHORUS_ETCD_USER")->needs(urls);
+  auto* const password =
+      flag("--etcd-password-file", etcd.password_file, "file with its password", "CHORUS_ETCD_PASSWORD_FILE")
+          ->check(CLI::ExistingFile)
+          ->needs(user);
+  user->needs(password);
   flag("--etcd-ca", etcd.tls_authorities, "PEM file of whom to believe that it is etcd", "CHORUS_ETCD_CA")
-      ->check(CLI::ExistingFile);
-  flag("--etcd-cert", etcd.tls_certificate, "PEM file of the certificate to show to etcd", "CHORUS_ETCD_CERT")
-      ->check(CLI::ExistingFile);
-  flag("--etcd-key", etcd.tls_key, "PEM file of its key", "CHORUS_ETCD_KEY")->check(CLI::ExistingFile);
+      ->check(CLI::ExistingFile)
+      ->needs(urls);
+  auto* const certificate =
+      flag("--etcd-cert", etcd.tls_certificate, "PEM file of the certificate to show to etcd", "CHORUS_ETCD_CERT")
+          ->check(CLI::ExistingFile)
+          ->needs(urls);
+  auto* const key = flag("--etcd-key", etcd.tls_key, "PEM file of its key", "CHORUS_ETCD_KEY")
+                        ->check(CLI::ExistingFile)
+                        ->needs(certificate);
+  certificate->needs(key);
 }
 
 }  // namespace chorus::coordinator

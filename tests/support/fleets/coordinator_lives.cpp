@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <filesystem>
+
 namespace chorus::testing {
 
 CoordinatorLives::CoordinatorLives() { start(); }
@@ -17,6 +19,14 @@ void CoordinatorLives::start_one_that_dies_at(int point) {
 void CoordinatorLives::kill() {
   coordinator().process.signal(SIGKILL);
   coordinator().process.wait();
+}
+
+void CoordinatorLives::copy_journal() const {
+  for (auto const* part : {"", "-wal"}) std::filesystem::copy_file(journal() + part, journal() + ".copy" + part);
+}
+
+void CoordinatorLives::restore_copy() const {
+  for (auto const* part : {"", "-wal"}) std::filesystem::rename(journal() + ".copy" + part, journal() + part);
 }
 
 bool CoordinatorLives::coordinator_has_died() const { return coordinator_->process.has_ended(); }

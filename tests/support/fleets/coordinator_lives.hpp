@@ -18,6 +18,9 @@ class CoordinatorLives {
   void start();
   void start_one_that_dies_at(int point);  // a point of tests/e2e/crashing_coordinator.cpp
   void kill();
+  // Of the journal of a killed coordinator.
+  void copy_journal() const;
+  void restore_copy() const;
   [[nodiscard]] bool coordinator_has_died() const;  // true before the process is reaped
   [[nodiscard]] Service& coordinator() { return *coordinator_; }
 

@@ -78,6 +78,17 @@ void Etcd::kill(std::size_t i) {
 
 void Etcd::empty(std::size_t i) { std::filesystem::remove_all(members_.at(i)->directory); }
 
+void Etcd::set_aside(std::size_t i) {
+  auto const& directory = members_.at(i)->directory;
+  std::filesystem::rename(directory, directory + ".aside");
+}
+
+void Etcd::bring_back(std::size_t i) {
+  auto const& directory = members_.at(i)->directory;
+  empty(i);
+  std::filesystem::rename(directory + ".aside", directory);
+}
+
 bool Etcd::answers(std::size_t i) const {
   httplib::Client client(members_.at(i)->url);
   client.set_read_timeout(std::chrono::seconds(2));

@@ -25,8 +25,10 @@ class Etcd {
   [[nodiscard]] std::string const& url(std::size_t member) const { return members_.at(member)->url; }
   void signal(std::size_t member, int number) { members_.at(member)->process->signal(number); }
   void kill(std::size_t member);
-  void start(std::size_t member);  // starts a killed member again with its data
-  void empty(std::size_t member);  // deletes the data of a killed member
+  void start(std::size_t member);       // starts a killed member again with its data
+  void empty(std::size_t member);       // deletes the data of a killed member
+  void set_aside(std::size_t member);   // puts the data of a killed member aside, so that it starts with nothing
+  void bring_back(std::size_t member);  // exchanges the data of a killed member for what was put aside
   [[nodiscard]] bool answers(std::size_t member) const;
   // Returns the answer of the API, "" if there is none.
   std::string post(std::string const& path, std::string const& json) const;

@@ -22,11 +22,11 @@ constexpr std::chrono::seconds patience{60};
 
 }  // namespace
 
-nanoseconds waited_for_processor(pid_t process, pid_t thread) {
+ThreadTimes times_of(pid_t process, pid_t thread) {
   std::ifstream file("/proc/" + std::to_string(process) + "/task/" + std::to_string(thread) + "/schedstat");
   std::uint64_t ran = 0, waited = 0;
   file >> ran >> waited;
-  return nanoseconds(waited);
+  return {nanoseconds(ran), nanoseconds(waited)};
 }
 
 Liveness::Liveness(std::vector<Service const*> services) : services_(std::move(services)), longest_(services_.size()) {
@@ -47,19 +47,26 @@ Liveness::~Liveness() { stop(); }
 void Liveness::ask(Service const& service, Longest& longest) {
   auto const self = static_cast<pid_t>(syscall(SYS_gettid));
   auto const control = service.process.pid();  // the first thread of a service is its control thread
-  auto const waited = [&] { return waited_for_processor(control, control) + waited_for_processor(getpid(), self); };
   RawConnection connection(service.port());
-  auto const before = waited();
+  auto const before = times_of(control, control), before_here = times_of(getpid(), self);
   auto const begun = Clock::now();
   connection.send("GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   bool const is_alive = status_of(connection.read_answer(patience)) == 200;
   auto const took = Clock::now() - begun;
-  auto const held_up = duration_cast<microseconds>(took - (waited() - before));
+  auto const after = times_of(control, control), after_here = times_of(getpid(), self);
+  auto const held_up =
+      duration_cast<microseconds>(took - (after.waited - before.waited) - (after_here.waited - before_here.waited));
+  auto const computed = duration_cast<microseconds>(after.ran - before.ran);
   ++(is_alive ? longest.answers : longest.failures);
-  if (held_up <= longest.held_up) return;
-  longest.held_up = held_up;
-  longest.waited = duration_cast<microseconds>(took);
-  longest.during = during_;
+  if (held_up > longest.held_up) {
+    longest.held_up = held_up;
+    longest.waited = duration_cast<microseconds>(took);
+    longest.during = during_;
+  }
+  if (computed > longest.computed) {
+    longest.computed = computed;
+    longest.computed_during = during_;
+  }
 }
 
 void Liveness::now_during(std::string_view what) {
@@ -81,12 +88,13 @@ std::vector<Liveness::Longest> Liveness::stop() {
   return longest_;
 }
 
-void check_liveness(Liveness& liveness, std::chrono::milliseconds allowed) {
+void check_liveness(Liveness& liveness, std::chrono::milliseconds allowed, std::chrono::milliseconds computing) {
   for (auto const& longest : liveness.stop()) {
     MESSAGE(longest.service << " held up for " << longest.held_up.count() << " us (" << longest.waited.count()
-                            << " us on the wall) during " << longest.during << ", of " << longest.answers
-                            << " answers");
+                            << " us on the wall) during " << longest.during << ", computed " << longest.computed.count()
+                            << " us during " << longest.computed_during << ", of " << longest.answers << " answers");
     CHECK_MESSAGE(longest.held_up < allowed, longest.service);
+    CHECK_MESSAGE(longest.computed < computing, longest.service);
     CHECK(longest.failures == 0);
   }
 }

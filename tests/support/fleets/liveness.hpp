@@ -15,12 +15,17 @@
 
 namespace chorus::testing {
 
-// Returns the time that a runnable thread has waited for a processor so far, which is due to the load of the machine.
-std::chrono::nanoseconds waited_for_processor(pid_t process, pid_t thread);
+// What a thread has done with its time so far.
+struct ThreadTimes {
+  std::chrono::nanoseconds ran{0};     // had a processor, in the kernel too; not what a hypervisor has taken from it
+  std::chrono::nanoseconds waited{0};  // was runnable and had none, which is due to the load of the machine
+};
+ThreadTimes times_of(pid_t process, pid_t thread);
 
-// Longest answers, minus the time that the service's control thread and the asking thread waited for a processor. A
-// loaded machine therefore makes no answer longer, but a thread that computes, is in the kernel or waits for a lock
-// does.
+// Two measures of answers. `held_up` leaves out the time that the service's control thread and the asking thread waited
+// for a processor: a loaded machine therefore makes no answer longer, but a thread that computes, is in the kernel or
+// waits for a lock does, and so does a virtual machine that stands still. `computed` is what the control thread ran
+// while one answer was awaited: only its own work makes that longer.
 class Liveness {
  public:
   explicit Liveness(std::vector<Service const*> services);
@@ -33,6 +38,8 @@ class Liveness {
     std::chrono::microseconds held_up{0};
     std::chrono::microseconds waited{0};  // elapsed time
     std::string during;                   // what the test was doing
+    std::chrono::microseconds computed{0};
+    std::string computed_during;
     std::uint64_t answers = 0;
     std::uint64_t failures = 0;
   };
@@ -55,7 +62,8 @@ class Liveness {
   std::atomic<bool> is_over_{false};
 };
 
-// Stops asking, prints the longest times, and checks that every service answered each time, and within `allowed`.
-void check_liveness(Liveness& liveness, std::chrono::milliseconds allowed);
+// Stops asking, prints the longest times, and checks that every service answered each time, held up for less than
+// `allowed`, and with less than `computing` of work.
+void check_liveness(Liveness& liveness, std::chrono::milliseconds allowed, std::chrono::milliseconds computing);
 
 }  // namespace chorus::testing

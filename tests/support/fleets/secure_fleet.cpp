@@ -134,11 +134,13 @@ std::string SecureFleet::put(Service const& service, std::string const& path, st
   return std::move(outcome.body);
 }
 
-Ran SecureFleet::chorus(Badge const& badge, std::vector<std::string> const& arguments) {
+Ran SecureFleet::chorus(Badge const& badge, std::vector<std::string> const& arguments,
+                        std::optional<std::string> const& coordinator) {
   auto const file = directory_ / "cli.token";
   write_file(file, badge.token + "\n");
-  std::vector<std::string> all{binary("chorus"), "--coordinator",  coordinator_->url, "--token-file", file,
-                               "--tls-ca",       badge.authorities};
+  std::vector<std::string> all{
+      binary("chorus"), "--coordinator",  coordinator.value_or(coordinator_->url), "--token-file", file,
+      "--tls-ca",       badge.authorities};
   if (!badge.certificate.certificate.empty())
     all.insert(all.end(), {"--tls-cert", badge.certificate.certificate, "--tls-key", badge.certificate.key});
   all.insert(all.end(), arguments.begin(), arguments.end());

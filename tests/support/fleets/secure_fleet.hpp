@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,8 +64,9 @@ class SecureFleet {
   std::string put(Service const& service, std::string const& path, std::string const& body,
                   httplib::Headers headers = {});
 
-  // Runs `chorus` with this badge.
-  Ran chorus(Badge const& badge, std::vector<std::string> const& arguments);
+  // Runs `chorus` with this badge; `coordinator`: URL of another one than the fleet's.
+  Ran chorus(Badge const& badge, std::vector<std::string> const& arguments,
+             std::optional<std::string> const& coordinator = {});
 
   [[nodiscard]] std::string file(std::string const& name) const { return directory_ / name; }
   Authority authority;

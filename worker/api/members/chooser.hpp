@@ -8,7 +8,7 @@
 #include "http/api/collectives/groups.hpp"
 #include "worker/api/joined_group.hpp"
 #include "worker/engine/groups/group.hpp"
-#include "worker/service/collectives/group.hpp"
+#include "worker/service/collectives/groups/group.hpp"
 
 namespace chorus::embedded {
 

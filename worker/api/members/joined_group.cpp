@@ -16,6 +16,14 @@ bool is_same(ConstTensorView input, TensorView output) {
          input.bytes.size() == output.bytes.size() && input.dtype == output.dtype;
 }
 
+embedded::BlockLists inside(std::span<TensorView const> tensors) {
+  return {{}, {tensors.begin(), tensors.end()}, true};
+}
+
+embedded::BlockLists beside(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs) {
+  return {{inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, false};
+}
+
 }  // namespace
 
 Handle::Handle(std::shared_ptr<embedded::PendingCall> call) : call_(std::move(call)) {}
@@ -52,7 +60,7 @@ std::uint32_t JoinedGroup::size() const { return member_->place().size; }
 std::uint32_t JoinedGroup::epoch() const { return member_->epoch(); }
 std::string JoinedGroup::path() const { return member_->path(); }
 std::string JoinedGroup::why_not_shared() const { return member_->why_not_shared(); }
-std::vector<std::uint32_t> JoinedGroup::culprits() const { return member_->culprits(); }
+std::vector<std::uint32_t> JoinedGroup::culprits() const { return member_->end().culprits(); }
 
 Result<JoinedGroup> JoinedGroup::subgroup(std::vector<std::uint32_t> const& ranks,
                                           std::chrono::steady_clock::time_point deadline) const {
@@ -161,25 +169,93 @@ Handle JoinedGroup::barrier_async(Options options) {
 }
 
 Status JoinedGroup::send(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options) {
-  return member_->send(tensor, peer, options);
+  return member_->messages().send(tensor, peer, options);
 }
 Result<Received> JoinedGroup::recv(TensorView tensor, std::uint32_t source, MessageOptions const& options) {
-  return member_->recv(tensor, source, options);
+  return member_->messages().recv(tensor, source, options);
 }
 Result<Received> JoinedGroup::sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView into, std::uint32_t source,
                                        MessageOptions const& options) {
-  return member_->sendrecv(sent, peer, into, source, options);
+  return member_->messages().sendrecv(sent, peer, into, source, options);
 }
 Handle JoinedGroup::send_async(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options) {
-  return Handle(member_->begin_send(tensor, peer, options));
+  return Handle(member_->messages().begin_send(tensor, peer, options));
 }
 Handle JoinedGroup::recv_async(TensorView tensor, std::uint32_t source, MessageOptions const& options,
                                Received* received) {
-  return Handle(member_->begin_recv(tensor, source, options, received));
+  return Handle(member_->messages().begin_recv(tensor, source, options, received, member_));
 }
 Handle JoinedGroup::sendrecv_async(ConstTensorView sent, std::uint32_t peer, TensorView into, std::uint32_t source,
                                    MessageOptions const& options, Received* received) {
-  return Handle(member_->begin_sendrecv(sent, peer, into, source, options, received));
+  return Handle(member_->messages().begin_sendrecv(sent, peer, into, source, options, received));
+}
+
+// Lists of tensors.
+
+Status JoinedGroup::all_reduce(std::span<TensorView const> tensors, Options const& options) {
+  return member_->call(Op::all_reduce, tensors, options);
+}
+Handle JoinedGroup::all_reduce_async(std::span<TensorView const> tensors, Options options) {
+  return Handle(member_->begin(Op::all_reduce, tensors, std::move(options)));
+}
+
+Status JoinedGroup::reduce(std::span<TensorView const> tensors, Options const& options) {
+  return member_->call(Op::reduce, tensors, options);
+}
+Handle JoinedGroup::reduce_async(std::span<TensorView const> tensors, Options options) {
+  return Handle(member_->begin(Op::reduce, tensors, std::move(options)));
+}
+
+Status JoinedGroup::broadcast(std::span<TensorView const> tensors, Options const& options) {
+  return member_->call(Op::broadcast, tensors, options);
+}
+Handle JoinedGroup::broadcast_async(std::span<TensorView const> tensors, Options options) {
+  return Handle(member_->begin(Op::broadcast, tensors, std::move(options)));
+}
+
+Status JoinedGroup::all_gather(std::span<TensorView const> tensors, Options const& options) {
+  return member_->call(Op::all_gather, inside(tensors), options);
+}
+Status JoinedGroup::all_gather(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                               Options const& options) {
+  return member_->call(Op::all_gather, beside(inputs, outputs), options);
+}
+Handle JoinedGroup::all_gather_async(std::span<TensorView const> tensors, Options options) {
+  return Handle(member_->begin(Op::all_gather, inside(tensors), std::move(options)));
+}
+Handle JoinedGroup::all_gather_async(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                                     Options options) {
+  return Handle(member_->begin(Op::all_gather, beside(inputs, outputs), std::move(options)));
+}
+
+Status JoinedGroup::reduce_scatter(std::span<TensorView const> tensors, Options const& options) {
+  return member_->call(Op::reduce_scatter, inside(tensors), options);
+}
+Status JoinedGroup::reduce_scatter(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                                   Options const& options) {
+  return member_->call(Op::reduce_scatter, beside(inputs, outputs), options);
+}
+Handle JoinedGroup::reduce_scatter_async(std::span<TensorView const> tensors, Options options) {
+  return Handle(member_->begin(Op::reduce_scatter, inside(tensors), std::move(options)));
+}
+Handle JoinedGroup::reduce_scatter_async(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                                         Options options) {
+  return Handle(member_->begin(Op::reduce_scatter, beside(inputs, outputs), std::move(options)));
+}
+
+Status JoinedGroup::all_to_all(std::span<TensorView const> tensors, Options const& options) {
+  return member_->call(Op::all_to_all, inside(tensors), options);
+}
+Status JoinedGroup::all_to_all(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                               Options const& options) {
+  return member_->call(Op::all_to_all, beside(inputs, outputs), options);
+}
+Handle JoinedGroup::all_to_all_async(std::span<TensorView const> tensors, Options options) {
+  return Handle(member_->begin(Op::all_to_all, inside(tensors), std::move(options)));
+}
+Handle JoinedGroup::all_to_all_async(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
+                                     Options options) {
+  return Handle(member_->begin(Op::all_to_all, beside(inputs, outputs), std::move(options)));
 }
 
 }  // namespace chorus

@@ -1,12 +1,11 @@
-// The messages of a member: see JoinedGroup.
-#include <algorithm>
+#include "worker/api/members/member_messages.hpp"
+
 #include <array>
 #include <atomic>
 #include <utility>
-#include <vector>
 
 #include "worker/api/errc.hpp"
-#include "worker/api/members/member.hpp"
+#include "worker/api/members/call_options.hpp"
 
 namespace chorus::embedded {
 
@@ -16,36 +15,36 @@ using engine::MessageWay;
 
 static_assert(any_source == engine::any_source);
 
-Status Member::check_message(std::string_view what, std::uint32_t peer, MessageOptions const& options) const {
+Status MemberMessages::check(std::string_view what, std::uint32_t peer, MessageOptions const& options) const {
   auto const bad = [](std::string why) { return Error(WorkerErrc::bad_argument, std::move(why)); };
   if (peer >= place_.size)
     return bad(std::string(what) + " rank " + std::to_string(peer) + " in a group of " + std::to_string(place_.size));
   if (options.tag > engine::tag_max)
     return bad("tag " + std::to_string(options.tag) + "; expected at most " + std::to_string(engine::tag_max));
   if (auto status = check_timeout(options.timeout); status.has_error()) return status;
-  return standing();
+  return end_.standing();
 }
 
-Result<MessageRequest> Member::to_send(ConstTensorView tensor, std::uint32_t peer,
-                                       MessageOptions const& options) const {
-  if (auto const status = check_message("a message to", peer, options); status.has_error()) return status.error();
+Result<MessageRequest> MemberMessages::to_send(ConstTensorView tensor, std::uint32_t peer,
+                                               MessageOptions const& options) const {
+  if (auto const status = check("a message to", peer, options); status.has_error()) return status.error();
   return MessageRequest{MessageWay::send, peer, options.tag, tensor.bytes, {}, {}, 0};
 }
 
-Result<MessageRequest> Member::to_receive(TensorView tensor, std::uint32_t source,
-                                          MessageOptions const& options) const {
+Result<MessageRequest> MemberMessages::to_receive(TensorView tensor, std::uint32_t source,
+                                                  MessageOptions const& options) const {
   auto const checked = source == any_source ? place_.rank : source;
-  if (auto const status = check_message("a message from", checked, options); status.has_error()) return status.error();
+  if (auto const status = check("a message from", checked, options); status.has_error()) return status.error();
   return MessageRequest{MessageWay::receive, source, options.tag, {}, tensor.bytes, {}, 0};
 }
 
-Status Member::finish_message(MessageResult const& result) {
+Status MemberMessages::finish_one(MessageResult const& result) {
   if (result.status.has_value()) return ok();
   if (result.was_cancelled) return Error(WorkerErrc::cancelled, result.status.error().detail);
   auto const& why = result.status.error();
-  if (result.ends_the_group && !is_over()) {
-    end_by(why, result.culprits);
-    group_.interrupt(engine::code_of(why), why.detail);
+  if (result.ends_the_group && !end_.is_over()) {
+    end_.end_by(why, result.culprits);
+    group_.fail(engine::code_of(why), why.detail);
   }
   return why;
 }
@@ -65,66 +64,73 @@ Result<std::vector<MessageRequest>> one(Result<MessageRequest> const& request) {
 
 }  // namespace
 
-Status Member::send(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options) {
+Status MemberMessages::send(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options) {
   auto request = to_send(tensor, peer, options);
   if (request.has_error()) return request.error();
   MessageResult result;
   group_.run_messages(std::span(&*request, 1), limited(options.timeout), std::span(&result, 1));
-  return finish_message(result);
+  return finish_one(result);
 }
 
-Result<Received> Member::recv(TensorView tensor, std::uint32_t source, MessageOptions const& options) {
+Result<Received> MemberMessages::recv(TensorView tensor, std::uint32_t source, MessageOptions const& options) {
   auto request = to_receive(tensor, source, options);
   if (request.has_error()) return request.error();
   MessageResult result;
   group_.run_messages(std::span(&*request, 1), limited(options.timeout), std::span(&result, 1));
-  return finish_messages(std::span(&result, 1));
+  return finish(std::span(&result, 1));
 }
 
-Result<Received> Member::sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView received, std::uint32_t source,
-                                  MessageOptions const& options) {
+Result<Received> MemberMessages::sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView received,
+                                          std::uint32_t source, MessageOptions const& options) {
   auto requests = both(to_send(sent, peer, options), to_receive(received, source, options));
   if (requests.has_error()) return requests.error();
   std::array<MessageResult, 2> results;
   group_.run_messages(*requests, limited(options.timeout), results);
-  return finish_messages(results);
+  return finish(results);
 }
 
-Result<Received> Member::finish_messages(std::span<MessageResult const> results) {
+Result<Received> MemberMessages::finish(std::span<MessageResult const> results) {
   auto status = ok();
   for (auto const& result : results)
-    if (auto ended = finish_message(result); ended.has_error() && status.has_value()) status = std::move(ended);
+    if (auto ended = finish_one(result); ended.has_error() && status.has_value()) status = std::move(ended);
   if (status.has_error()) return status.error();
   return Received{results.back().source, results.back().bytes};
 }
 
-std::shared_ptr<PendingCall> Member::begin_send(ConstTensorView tensor, std::uint32_t peer,
-                                                MessageOptions const& options) {
-  return begin_messages(one(to_send(tensor, peer, options)), options.timeout, nullptr);
+std::shared_ptr<PendingCall> MemberMessages::begin_send(ConstTensorView tensor, std::uint32_t peer,
+                                                        MessageOptions const& options) {
+  return begin(one(to_send(tensor, peer, options)), options.timeout, nullptr).pending;
 }
 
-std::shared_ptr<PendingCall> Member::begin_recv(TensorView tensor, std::uint32_t source, MessageOptions const& options,
-                                                Received* received) {
-  return begin_messages(one(to_receive(tensor, source, options)), options.timeout, received);
+std::shared_ptr<PendingCall> MemberMessages::begin_recv(TensorView tensor, std::uint32_t source,
+                                                        MessageOptions const& options, Received* received,
+                                                        std::weak_ptr<void const> owner) {
+  auto [pending, number] = begin(one(to_receive(tensor, source, options)), options.timeout, received);
+  if (number != 0)
+    pending->let_cancel([owner = std::move(owner), this, receive = number] {
+      auto const here = owner.lock();
+      return here != nullptr && group_.cancel_receive(receive);
+    });
+  return pending;
 }
 
-std::shared_ptr<PendingCall> Member::begin_sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView into,
-                                                    std::uint32_t source, MessageOptions const& options,
-                                                    Received* received) {
-  return begin_messages(both(to_send(sent, peer, options), to_receive(into, source, options)), options.timeout,
-                        received);
+std::shared_ptr<PendingCall> MemberMessages::begin_sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView into,
+                                                            std::uint32_t source, MessageOptions const& options,
+                                                            Received* received) {
+  return begin(both(to_send(sent, peer, options), to_receive(into, source, options)), options.timeout, received)
+      .pending;
 }
 
-std::shared_ptr<PendingCall> Member::begin_messages(Result<std::vector<MessageRequest>> const& requests,
-                                                    std::chrono::milliseconds timeout, Received* received) {
+MemberMessages::Begun MemberMessages::begin(Result<Requests> const& requests, std::chrono::milliseconds timeout,
+                                            Received* received) {
   auto pending = std::make_shared<PendingCall>();
   if (requests.has_error()) {
     pending->end(requests.error());
-    return pending;
+    return {std::move(pending)};
   }
   {
-    std::lock_guard const lock(messaging_);
-    ++messages_begun_;
+    std::lock_guard const lock(mutex_);
+    ++begun_;
   }
   struct Ended {
     std::vector<MessageResult> results;
@@ -137,20 +143,19 @@ std::shared_ptr<PendingCall> Member::begin_messages(Result<std::vector<MessageRe
                                   [this, pending, ended, i, received](MessageResult result) {
                                     ended->results[i] = std::move(result);
                                     if (--ended->left != 0) return;
-                                    auto const got = finish_messages(ended->results);
+                                    auto const got = finish(ended->results);
                                     if (got.has_value() && received != nullptr) *received = *got;
                                     pending->end(got.has_value() ? ok() : Status(got.error()));
-                                    std::lock_guard const lock(messaging_);
-                                    --messages_begun_;
-                                    message_ended_.notify_all();
+                                    std::lock_guard const lock(mutex_);
+                                    --begun_;
+                                    changed_.notify_all();
                                   });
-  bool const is_receive = requests->size() == 1 && requests->front().way == MessageWay::receive;
-  if (is_receive)
-    pending->let_cancel([member = weak_from_this(), number] {
-      auto const here = member.lock();
-      return here != nullptr && here->group_.cancel_receive(number);
-    });
-  return pending;
+  return {std::move(pending), number};
+}
+
+void MemberMessages::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return begun_ == 0; });
 }
 
 }  // namespace chorus::embedded

@@ -203,12 +203,8 @@ class Bench {
     metrics::FinishedRun run{task_.op, call_.algorithm->name, result.status.has_value() ? "succeeded" : "failed"};
     run.ranks = ranks_;
     run.bytes = task_.bytes();
-    run.seconds = result.seconds();
-    run.steps = result.steps;
-    run.wait_seconds = result.wait_seconds;
     run.dtype = task_.dtype;
-    run.reduced_bytes = result.reduced.bytes;
-    run.reduce_seconds = result.reduced.seconds;
+    run.statistics = result.statistics;
     ledger_.ended(run);
     return result;
   }

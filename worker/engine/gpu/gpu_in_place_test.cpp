@@ -146,7 +146,7 @@ TEST_CASE("in place, no byte of a tensor goes through the host or over the links
         CHECK(result.trace->gpu.in_bytes == 0);
         CHECK(result.trace->gpu.out_bytes == 0);
         moved += result.trace->gpu.peer_bytes;
-        received += result.bytes_received;
+        received += result.statistics.bytes_received;
       }
       CHECK(moved == received);
     }

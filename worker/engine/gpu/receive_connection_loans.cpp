@@ -10,12 +10,13 @@ Status ReceiveConnection::place_arrived() {
   owner_.look_for_standstill();
   auto const& header = control_header();
   auto const place = links::decode_place(control_payload());
-  if (place.has_error()) return bad(place.error().detail);
+  if (place.has_error()) return refusals_.bad_frame(place.error().detail);
   auto* const channel = find(header.run);
   if (channel == nullptr && is_over(header.run)) return ok();
   if (channel == nullptr)
-    return bad("memory of run " + std::to_string(header.run) + ", which nothing was borrowed for");
-  if (auto const taken = channel->lies(header, *place); taken.has_error()) return bad(taken.error().detail);
+    return refusals_.bad_frame("memory of run " + std::to_string(header.run) + ", which nothing was borrowed for");
+  if (auto const taken = channel->lies(header, *place); taken.has_error())
+    return refusals_.bad_frame(taken.error().detail);
   owner_.touch(header.run);
   return ok();
 }
@@ -59,8 +60,10 @@ void ReceiveConnection::decide(std::uint64_t run) {
 Status ReceiveConnection::written_arrived(links::FrameHeader const& header) {
   auto* const channel = find(header.run);
   if (channel == nullptr && is_over(header.run)) return ok();
-  if (channel == nullptr) return bad("wrote frame of run " + std::to_string(header.run) + ", which has no room here");
-  if (auto const written = channel->wrote(header); written.has_error()) return bad(written.error().detail);
+  if (channel == nullptr)
+    return refusals_.bad_frame("wrote frame of run " + std::to_string(header.run) + ", which has no room here");
+  if (auto const written = channel->wrote(header); written.has_error())
+    return refusals_.bad_frame(written.error().detail);
   owner_.touch(header.run);
   return ok();
 }

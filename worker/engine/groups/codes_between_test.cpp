@@ -248,7 +248,7 @@ TEST_CASE("int8 between groups sends a quarter of the bytes, and members of a gr
   // A contribution to the peer's own chunks and to the foreign ones that the peer represents; partial sums and results
   // to the other group; results and foreign ones to the peer.
   for (Rank rank = 0; rank < 4; ++rank)
-    CHECK(coded.collective().result(rank).bytes_sent == 2 * elements_of_rank + 4 * codes);
+    CHECK(coded.collective().result(rank).statistics.bytes_sent == 2 * elements_of_rank + 4 * codes);
 }
 
 TEST_CASE("a connection that breaks at any moment fails a run with codes everywhere, and the next run works") {

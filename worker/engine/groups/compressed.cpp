@@ -27,9 +27,8 @@ Status check_compression(Compression const& compression, ReduceOp reduce, Dtype 
   if (!plan::has_bound(reduce)) return refused(plan::has_no_bound(reduce));
   if (compression.between) return ok();
   if (!adds_at_one_place(algorithm, spec))
-    return refused(spec.algorithm +
-                   " does not add every element at one place in the order of the workers, as allpairs, mesh, direct "
-                   "and centralized do");
+    return refused(spec.algorithm + " does not add every element at one place in the order of the workers, as " +
+                   (spec.op == Op::all_reduce ? "allpairs, mesh and centralized do" : "direct and centralized do"));
   return ok();
 }
 

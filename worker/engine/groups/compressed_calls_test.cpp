@@ -217,7 +217,7 @@ TEST_CASE("a call sends a quarter of the bytes") {
           auto const codes =
               group.all_reduce(memory, memory, Dtype::f32, ReduceOp::sum, as(WireFormat::int8, algorithms::allpairs));
           if (whole.status.has_error() || codes.status.has_error()) return 1;
-          return codes.bytes_sent * 1008 == whole.bytes_sent * 256 ? 0 : 1;
+          return codes.statistics.bytes_sent * 1008 == whole.statistics.bytes_sent * 256 ? 0 : 1;
         }) == 0);
 }
 

@@ -30,11 +30,7 @@ RunResult FusedBuckets::run_each(Group& group, ChooseForBucket const& choose, Ru
     options->timeout = time_left(began + options->timeout);  // one deadline for all buckets
     if (auto met = group.meet(options->timeout); met.status.has_error()) return met;
     auto result = run(b, std::move(*options));
-    total.duration += result.duration;
-    total.wait_seconds += result.wait_seconds;
-    total.bytes_sent += result.bytes_sent;
-    total.bytes_received += result.bytes_received;
-    total.steps += result.steps;
+    total.statistics += result.statistics;
     total.status = std::move(result.status);
     total.culprits = std::move(result.culprits);
   }

@@ -54,7 +54,8 @@ RunResult FusedCalls::run_packed(Op op, FusionBucket const& bucket, ReduceOp red
   std::span<std::byte const> const input = brings ? whole : std::span<std::byte>();
   auto const output = gets ? whole : std::span<std::byte>();
   auto result = group_.run(op, input, output, bucket.dtype, reduce, bucket.elements(), options);
-  bool const has_it_already = op == Op::broadcast && is_root;
+  // Codes change the values of the root too: it gets what the others get.
+  bool const has_it_already = op == Op::broadcast && is_root && !options.compression;
   if (packs && gets && !has_it_already && result.status.has_value()) unpack(bucket, whole, memory_);
   return result;
 }

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -57,6 +59,12 @@ class Tensors {
     bool right = true;
     each([&](float& x, std::size_t t, std::size_t i) { right = right && x == factor * static_cast<float>(t + i % 5); });
     return right;
+  }
+
+  std::vector<float> values() {
+    std::vector<float> all;
+    each([&](float& x, std::size_t, std::size_t) { all.push_back(x); });
+    return all;
   }
 
  private:
@@ -193,7 +201,73 @@ int refusals_of_pieces_that_are_too_short() {
   return refused;
 }
 
+// Ranks whose result of a broadcast by codes is not the root's; -1: the root's values are not those of codes.
+int different_results_of_codes(bool shares_memory) {
+  TcpFleet fleet(ranks, {}, shares_memory ? make_arenas(ranks) : Arenas());
+  engine::PlanCache cache(1 << 20);
+  std::array<std::vector<float>, ranks> results;
+  std::vector<std::thread> threads;
+  for (plan::Rank rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      memory::RegionRegistry regions;
+      auto* const arena = shares_memory ? &fleet.arena(rank) : nullptr;
+      Group group(fleet.membership("g", rank), fleet.plane(rank), cache,
+                  GroupMemory{&algorithms::direct, arena, &regions});
+      FusedCalls calls(group, rank, arena, {.bucket_bytes = 40000, .alone_bytes = 30000});
+      Tensors tensors({700, 1000}, Lie::elsewhere, nullptr);
+      tensors.fill(rank == 1 ? 0.1f : 0);
+      auto const sent = calls.run(Op::broadcast, tensors.list(), ReduceOp::sum, [](auto, auto) -> Result<CallOptions> {
+        CallOptions options;
+        options.algorithm = &algorithms::tree;
+        options.root = 1;
+        options.compression = WireFormat::bf16;
+        return options;
+      });
+      if (sent.status.has_value()) results[rank] = tensors.values();
+    });
+  for (auto& thread : threads) thread.join();
+  if (results[1].empty() || results[1][1] == 0.1f) return -1;
+  return static_cast<int>(std::ranges::count_if(results, [&](auto const& each) { return each != results[1]; }));
+}
+
+// What all ranks together have reduced for two lists of one tensor and for a list of both, by the same algorithm.
+std::array<std::uint64_t, 2> bytes_reduced_for(std::size_t elements) {
+  TcpFleet fleet(ranks, {}, make_arenas(ranks));
+  engine::PlanCache cache(1 << 20);
+  std::array<std::atomic<std::uint64_t>, 2> reduced{};
+  std::vector<std::thread> threads;
+  for (plan::Rank rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      memory::RegionRegistry regions;
+      Group group(fleet.membership("g", rank), fleet.plane(rank), cache,
+                  GroupMemory{&algorithms::direct, &fleet.arena(rank), &regions});
+      FusedCalls calls(group, rank, &fleet.arena(rank), {.bucket_bytes = 40000, .alone_bytes = 30000});
+      Tensors tensors({elements, elements}, Lie::apart_in_the_arena, &fleet.arena(rank));
+      auto const ring = [](std::uint64_t, Dtype) -> Result<CallOptions> {
+        CallOptions options;
+        options.algorithm = &algorithms::ring;
+        return options;
+      };
+      auto const list = tensors.list();
+      for (auto const& one : {list.first(1), list.last(1)})
+        reduced[0] += calls.run(Op::all_reduce, one, ReduceOp::sum, ring).statistics.reduced.bytes;
+      reduced[1] += calls.run(Op::all_reduce, list, ReduceOp::sum, ring).statistics.reduced.bytes;
+    });
+  for (auto& thread : threads) thread.join();
+  return {reduced[0], reduced[1]};
+}
+
 }  // namespace
+
+TEST_CASE("a broadcast of a list by codes leaves the same bits on all ranks, the root's too") {
+  for (bool const shares_memory : {false, true}) CHECK(different_results_of_codes(shares_memory) == 0);
+}
+
+TEST_CASE("a list counts what its calls have reduced") {
+  auto const [one_by_one, as_a_list] = bytes_reduced_for(300'000);
+  CHECK(one_by_one > 0);
+  CHECK(as_a_list == one_by_one);
+}
 
 TEST_CASE("pieces that are shorter than the call says are refused, and nothing behind them is touched") {
   CHECK(refusals_of_pieces_that_are_too_short() == 2);

@@ -1,12 +1,12 @@
 #include "worker/engine/groups/group.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "collectives/core/assert.hpp"
 #include "worker/engine/failure/errc.hpp"
 #include "worker/engine/groups/group_calls.hpp"
-#include "worker/engine/messages/message_group.hpp"
 
 namespace chorus {
 namespace {
@@ -25,12 +25,10 @@ Group::Group(GroupMembership membership, engine::DataPlane& plane, engine::PlanC
       plane_(plane),
       cache_(cache),
       memory_(memory),
-      carried_input_(memory.arena),
-      carried_output_(memory.arena),
-      packed_(nullptr),
-      messages_(std::make_shared<engine::MessageGroup>(membership_)) {}
+      carried_calls_(memory.arena),
+      messages_(membership_, plane) {}
 
-Group::~Group() { end_messages(engine::EngineErrc::aborted, "the group was left"); }
+Group::~Group() { messages_.end(engine::EngineErrc::aborted, "the group was left"); }
 
 std::string_view Group::path() const {
   if (shared_) return "shm";
@@ -56,7 +54,7 @@ engine::RunResult Group::run(Op op, std::span<std::byte const> input, std::span<
   CHORUS_ASSERT(options.gpu == nullptr || !memory_.may_share || memory_.introduction == nullptr,
                 "who passes memory of a GPU has said so");
   std::lock_guard const lock(calling_);
-  if (auto why = standing_error()) return failed(std::move(*why));
+  if (auto why = standing_error()) return engine::failed(std::move(*why));
   if (!has_met_ && memory_.introduction != nullptr) {
     auto const deadline = std::chrono::steady_clock::now() + options.timeout;
     if (auto met = introduce(options.timeout); met.status.has_error()) {
@@ -73,8 +71,11 @@ engine::RunResult Group::run(Op op, std::span<std::byte const> input, std::span<
 engine::RunResult Group::run_prepared(Request const& request, std::span<std::byte const> input,
                                       std::span<std::byte> output) {
   auto const prepared = prepare(request);
-  if (prepared.has_error()) return failed(prepared.error());
-  if ((*prepared)->carried) return run_carried(**prepared, request, input, output);
+  if (prepared.has_error()) return engine::failed(prepared.error());
+  if ((*prepared)->carried) {
+    auto const as_it_is = [&](auto in, auto out) { return run_as_it_is(**prepared, request, in, out); };
+    return carried_calls_.run((*prepared)->carried_call(request), input, output, std::cref(as_it_is));
+  }
   return run_as_it_is(**prepared, request, input, output);
 }
 
@@ -89,12 +90,18 @@ engine::RunResult Group::run_in_pieces(Op op, std::span<std::byte const> input,
   CHORUS_ASSERT(!has_blocks(op) && options.in_place == input.empty(), "in place there is nothing else");
   std::lock_guard const lock(calling_);
   CHORUS_ASSERT(shared_ != nullptr, "members share memory");
-  if (auto why = standing_error()) return failed(std::move(*why));
+  if (auto why = standing_error()) return engine::failed(std::move(*why));
   Request const request{op, dtype, reduce, elements, options};
   auto const prepared = prepare(request);
-  if (prepared.has_error()) return failed(prepared.error());
-  if (auto wrong = (*prepared)->misfit(request, input.size(), pieces)) return failed(std::move(*wrong));
-  if ((*prepared)->carried) return run_carried_in_pieces(**prepared, request, input, pieces);
+  if (prepared.has_error()) return engine::failed(prepared.error());
+  if (auto wrong = (*prepared)->misfit(request, input.size(), pieces)) return engine::failed(std::move(*wrong));
+  auto const& program = *(*prepared)->program;
+  if ((*prepared)->carried) {
+    auto const as_it_is = [&](auto in, auto out) { return run_as_it_is(**prepared, request, in, out); };
+    return carried_calls_.run_in_pieces(
+        (*prepared)->carried_call(request),
+        {input, pieces, options.in_place, !program.input.empty(), !program.output.empty()}, std::cref(as_it_is));
+  }
   auto result = shared_->run_in_pieces(*(*prepared)->call, sequence_, (*prepared)->description, input, pieces,
                                        options.timeout, &interruption_);
   ended(**prepared, result);
@@ -103,7 +110,7 @@ engine::RunResult Group::run_in_pieces(Op op, std::span<std::byte const> input,
 
 engine::RunResult Group::meet(std::chrono::milliseconds timeout) {
   std::lock_guard const lock(calling_);
-  if (auto why = standing_error()) return failed(std::move(*why));
+  if (auto why = standing_error()) return engine::failed(std::move(*why));
   if (has_met_ || memory_.introduction == nullptr) return {};
   auto met = introduce(timeout);
   if (met.status.has_error()) broken_ = met.status.error();
@@ -113,7 +120,13 @@ engine::RunResult Group::meet(std::chrono::milliseconds timeout) {
 void Group::interrupt(engine::EngineErrc code, std::string const& why) {
   interruption_.interrupt(code, why);
   if (auto const run = running_.load(); run != 0) plane_.abort(run, Error(code, why));
-  end_messages(code, why);
+  messages_.end(code, why);
+}
+
+void Group::fail(engine::EngineErrc code, std::string const& why) {
+  interrupt(code, why);
+  std::unique_lock const idle(calling_, std::try_to_lock);  // a call that is under way tells them itself
+  if (idle && shared_) shared_->leave({code, why, {}, {}});
 }
 
 std::optional<Error> Group::standing_error() const {
@@ -161,7 +174,7 @@ engine::RunResult Group::gather(std::span<std::byte const> own, std::span<std::b
   how.timeout = timeout;
   Request const request{Op::all_gather, Dtype::u8, ReduceOp::sum, all.size(), how};
   auto const prepared = prepare(request);
-  if (prepared.has_error()) return failed(prepared.error());
+  if (prepared.has_error()) return engine::failed(prepared.error());
   return run_over_links(**prepared, request, own, all);
 }
 
@@ -247,10 +260,10 @@ engine::RunResult Group::run_shared(Prepared& prepared, Request const& request, 
                                     std::span<std::byte> output) {
   auto const& call = *prepared.call;
   if (input.size() != call.input_bytes() || output.size() != call.output_bytes())
-    return failed(Error(engine::EngineErrc::aborted, "buffers of " + std::to_string(input.size()) + " and " +
-                                                         std::to_string(output.size()) + " bytes for " +
-                                                         std::to_string(call.input_bytes()) + " and " +
-                                                         std::to_string(call.output_bytes())));
+    return engine::failed(Error(engine::EngineErrc::aborted, "buffers of " + std::to_string(input.size()) + " and " +
+                                                                 std::to_string(output.size()) + " bytes for " +
+                                                                 std::to_string(call.input_bytes()) + " and " +
+                                                                 std::to_string(call.output_bytes())));
   return run_shared(prepared, input, output, request.options.timeout);
 }
 
@@ -283,31 +296,26 @@ void Group::ended(Prepared& prepared, engine::RunResult& result, std::uint64_t r
   bool const succeeded = result.status.has_value();
   if (!succeeded) {
     broken_ = result.status.error();
-    end_messages(engine::code_of(*broken_), broken_->detail);
+    messages_.end(engine::code_of(*broken_), broken_->detail);
   }
   auto* const flights = plane_.flights();
   if (flights == nullptr) return;
   if (prepared.kind == nullptr) {
     auto kind = kind_of(prepared);
-    kind->bytes_sent = result.bytes_sent;
-    kind->bytes_received = result.bytes_received;
-    kind->steps = result.steps;
+    kind->statistics = result.statistics;
     if (shared_ && lane_ == nullptr) lane_ = flights->make_lane();
     if (shared_) prepared.kind_in_lane = lane_->add(kind);
     prepared.kind = std::move(kind);
   }
-  if (shared_ && succeeded) return lane_->note(prepared.kind_in_lane, sequence, result.started, result.duration);
+  if (shared_ && succeeded)
+    return lane_->note(prepared.kind_in_lane, sequence, result.started, result.statistics.duration);
   engine::Flight flight;
   flight.kind = prepared.kind;
   flight.run = run != 0 ? run : engine::local_run_number(membership_.name, membership_.epoch, sequence);
   flight.state = succeeded ? "succeeded" : "failed";
   if (!succeeded) flight.error = result.status.error().code.message() + ": " + result.status.error().detail;
   flight.started = result.started;
-  flight.seconds = result.seconds();
-  flight.wait_seconds = result.wait_seconds;
-  flight.bytes_sent = result.bytes_sent;
-  flight.bytes_received = result.bytes_received;
-  flight.steps = result.steps;
+  flight.statistics = result.statistics;
   if (result.trace) {
     flight.instructions = std::move(result.trace->instructions);
     flight.gpu_spans = std::move(result.trace->gpu_spans);

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,7 +17,8 @@
 #include "collectives/plan/algorithm.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/failure/interruption.hpp"
-#include "worker/engine/groups/spare_memory.hpp"
+#include "worker/engine/groups/carried_calls.hpp"
+#include "worker/engine/groups/group_messages.hpp"
 #include "worker/engine/messages/message.hpp"
 #include "worker/engine/program/group_membership.hpp"
 #include "worker/engine/program/plan_cache.hpp"
@@ -28,8 +28,6 @@
 namespace chorus {
 
 namespace engine {
-struct Feedback;
-class MessageGroup;
 class SharedCall;
 class SharedGroup;
 }  // namespace engine
@@ -118,18 +116,24 @@ class Group {
   // Messages to and from single members, also to this one. Any thread, any number at a time, also during a call; the
   // numbers and deadlines of requests are ignored. Begins these messages and waits for the end of all of them.
   void run_messages(std::span<engine::MessageRequest> requests, std::chrono::milliseconds timeout,
-                    std::span<engine::MessageResult> results);
+                    std::span<engine::MessageResult> results) {
+    messages_.run(requests, timeout, results);
+  }
   // Begins one, and returns the number by which a receive can be cancelled. `done` is called once, possibly at once, on
   // the data thread or one that does its work; also after this object is gone.
   std::uint64_t begin_message(engine::MessageRequest request, std::chrono::milliseconds timeout,
-                              engine::MessageDone done);
+                              engine::MessageDone done) {
+    return messages_.begin(request, timeout, std::move(done));
+  }
   // Ends a receive that begin_message() has begun, if no message has met it: then `done` has been told so, and true is
   // returned. Otherwise the receive goes on. Any thread, but not in `done`.
-  [[nodiscard]] bool cancel_receive(std::uint64_t receive);
+  [[nodiscard]] bool cancel_receive(std::uint64_t receive) { return messages_.cancel(receive); }
 
   // Any thread, also during a call. The current call ends with this error, here and then at the other members; all
   // later calls fail too.
   void interrupt(engine::EngineErrc code, std::string const& why);
+  // The same, and tells members that share memory also if there is no current call: their next call ends.
+  void fail(engine::EngineErrc code, std::string const& why);
 
   // Pass memory of the arena (memory::Arena) to avoid copies between members that share memory. Other memory works as
   // well, and is copied once on its way.
@@ -147,15 +151,6 @@ class Group {
                                                std::span<std::byte> output);
   [[nodiscard]] engine::RunResult run_as_it_is(Prepared& prepared, Request const& request,
                                                std::span<std::byte const> input, std::span<std::byte> output);
-  [[nodiscard]] engine::RunResult run_carried(Prepared& prepared, Request const& request,
-                                              std::span<std::byte const> input, std::span<std::byte> output);
-  [[nodiscard]] engine::Feedback feedback_of(std::string const& name, std::uint64_t elements);
-  [[nodiscard]] engine::RunResult run_carried_in_pieces(Prepared& prepared, Request const& request,
-                                                        std::span<std::byte const> input,
-                                                        std::span<std::span<std::byte> const> pieces);
-  [[nodiscard]] engine::RunResult run_compressed_in_pieces(Prepared& prepared, Request const& request,
-                                                           std::span<std::byte const> input,
-                                                           std::span<std::span<std::byte> const> pieces);
   [[nodiscard]] engine::RunResult run_over_links(Prepared& prepared, Request const& request,
                                                  std::span<std::byte const> input, std::span<std::byte> output);
   [[nodiscard]] engine::RunResult run_shared(Prepared& prepared, Request const& request,
@@ -172,8 +167,6 @@ class Group {
   [[nodiscard]] std::shared_ptr<engine::FlightKind> kind_of(Prepared const& prepared) const;
   // The error of every later call, if there is one. Call with the lock held.
   [[nodiscard]] std::optional<Error> standing_error() const;
-  [[nodiscard]] std::optional<engine::Failure> enter_messages(std::span<engine::MessageRequest> requests);
-  void end_messages(engine::EngineErrc code, std::string const& why);
 
   GroupMembership const membership_;
   engine::DataPlane& plane_;
@@ -187,13 +180,8 @@ class Group {
   std::atomic<std::uint64_t> running_{0};
 
   GroupMemory const memory_;
-  engine::SpareMemory carried_input_, carried_output_;                // for calls whose data travels in another dtype
-  engine::SpareMemory packed_;                                        // for compressed calls in pieces
-  std::map<std::string, std::vector<float>, std::less<>> residuals_;  // of calls with error feedback, by name
-  std::vector<float> lost_;                                           // by the present call
-  std::shared_ptr<engine::MessageGroup> const messages_;
-  engine::Interruption messages_over_;
-  std::atomic<bool> has_messages_{false};
+  engine::CarriedCalls carried_calls_;
+  engine::GroupMessages messages_;
   bool has_met_ = false;
   std::string why_not_shared_;
   std::shared_ptr<engine::FlightLane> lane_;         // for calls over shared memory; null: not recorded

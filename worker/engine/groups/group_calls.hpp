@@ -13,13 +13,6 @@
 
 namespace chorus {
 
-// The result of a call that could not begin.
-[[nodiscard]] inline engine::RunResult failed(Error why) {
-  engine::RunResult result;
-  result.status = std::move(why);
-  return result;
-}
-
 struct Group::Request {
   Op op;
   Dtype dtype;
@@ -74,6 +67,10 @@ struct Group::Prepared {
   [[nodiscard]] ReduceOp run_reduce() const { return carried ? carried->reduce() : reduce; }
   [[nodiscard]] plan::Sizes run_sizes() const { return carried ? carried->sizes() : sizes; }
   [[nodiscard]] devices::GpuUnit* place(devices::GpuUnit* gpu) const { return carried ? carried->place(gpu) : gpu; }
+  // Of a call whose data travels in another form.
+  [[nodiscard]] engine::CarriedCalls::Call carried_call(Request const& r) const {
+    return {*carried, dtype, r.options.gpu, r.options.error_feedback};
+  }
   // True if `runs` fits the parts in which calls of one kind may differ.
   [[nodiscard]] bool serves(Request const& r) const {
     return runs && runs->spec().gpu == place(r.options.gpu) && runs->spec().segment_bytes == r.options.segment_bytes &&

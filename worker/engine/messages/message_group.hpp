@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "worker/engine/messages/message_runs.hpp"
+#include "worker/engine/messages/messages_to_self.hpp"
 #include "worker/engine/transport/connection_table.hpp"
 
 namespace chorus::engine {
@@ -44,19 +45,12 @@ class MessageGroup {
     MessageRequest request;
     MessageDone done;
     std::uint64_t watch = 0;  // 0: none yet
-    bool was_seen = false;    // by Messages::watch_receives()
+    bool was_seen = false;    // by WaitingReceives::watch()
   };
   std::deque<Waiting> waiting;
   std::vector<std::uint64_t> under_way;        // runs of messages
   std::vector<ConnectionTable::Route> routes;  // by peer; used by the engine
-  // A large message of this member to itself that no receive has taken.
-  struct ToSelf {
-    std::uint64_t run = 0;  // by which the table knows it; there is no run
-    std::span<std::byte const> content;
-    MessageDone done;
-    std::uint64_t watch = 0;  // for the deadline; 0: none yet
-  };
-  std::vector<ToSelf> to_self;
+  MessagesToSelf to_self;
   std::optional<Failure> failure;  // has ended the epoch
   bool is_open = false;            // listed by Messages
 

@@ -12,6 +12,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
+constexpr std::size_t large = 1 << 20;  // carried by a run
+
 // Two members that have a link in each direction, so that small messages need no run.
 class Linked : public MessageMembers {
  public:
@@ -293,6 +295,44 @@ TEST_CASE("small messages that wait for a group are bounded by their number, and
   REQUIRE(next->has_value());
   CHECK(code(next) == EngineErrc::aborted);
   CHECK(mentions(text(next), "more than 8 messages of w0 wait for the first message call"));
+}
+
+TEST_CASE("a member that was sent too much before its first message call is told by that call") {
+  for (auto const bytes : {std::size_t{4}, large}) {
+    CAPTURE(bytes);
+    auto options = options_of(2);
+    options.early_runs = 8;
+    MessageMembers members(options);
+    for (unsigned i = 0; i < 12; ++i) {
+      static_cast<void>(members.send(0, 1, 5, pattern(bytes, i)));
+      members.fleet.let_move();
+    }
+    std::vector<std::byte> got(bytes);
+    auto const receive = members.receive(1, 0, 5, got);
+    auto const answer = members.send(1, 0, 5, pattern(4, 1));
+    for (auto const& each : {receive, answer}) {
+      REQUIRE(each->has_value());
+      CHECK(code(each) == EngineErrc::aborted);
+      CHECK(mentions(text(each), "more than 8 "));
+      CHECK((*each)->ends_the_group);
+    }
+  }
+}
+
+TEST_CASE("a large message to a member whose messages have ended is refused, with the reason") {
+  MessageMembers members(options_of(3));
+  std::vector<std::byte> got(4), into(large);
+  auto const lost = members.receive(1, 2, 5, got, milliseconds(5000));
+  members.fleet.kill(2);
+  for (int i = 0; i < 10; ++i) {
+    members.fleet.let_move();
+    members.fleet.pass(milliseconds(50));
+  }
+  REQUIRE(lost->has_value());
+  auto const sent = members.send(0, 1, 5, pattern(large, 1), milliseconds(60000));
+  members.fleet.let_move();
+  REQUIRE(sent->has_value());
+  CHECK(code(sent) == EngineErrc::peer_lost);
 }
 
 TEST_CASE("a receive ends with the engine, whether or not its watch has begun, and none begins afterwards") {

@@ -14,12 +14,12 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
 #include "collectives/core/result.hpp"
+#include "collectives/core/run_statistics.hpp"
 #include "collectives/core/wire_format.hpp"
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/sizes/sizes.hpp"
 #include "worker/devices/cuda/gpu.hpp"
 #include "worker/engine/trace/flight_recorder.hpp"
-#include "worker/engine/trace/reduce_clock.hpp"
 #include "worker/links/frames/frame.hpp"
 
 namespace chorus::devices {
@@ -84,16 +84,16 @@ struct RunResult {
   std::vector<plan::Rank> culprits;  // empty on success and when no rank is to blame (aborted)
   // Begin of the run. A small call over shared memory reads the clock only when its first records are on their way.
   std::chrono::steady_clock::time_point started;
-  std::chrono::steady_clock::duration duration{0};
-  double wait_seconds = 0;  // time spent waiting for peers: see waited_seconds(); 0 for calls over shared memory alone
-  std::uint64_t bytes_sent = 0;  // payload
-  std::uint64_t bytes_received = 0;
-  std::uint32_t steps = 0;  // instructions completed
-  Reduced reduced;
+  RunStatistics statistics;
   std::unique_ptr<RunTrace> trace;  // null for a run that never began, and for calls over shared memory alone
-
-  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(duration).count(); }
 };
+
+// The result of a call that could not begin.
+[[nodiscard]] inline RunResult failed(Error why) {
+  RunResult result;
+  result.status = std::move(why);
+  return result;
+}
 
 // Receives the result of a run, once, on the data-plane thread or on a thread that does its work. A handler with more
 // than a few microseconds of work must post it elsewhere.

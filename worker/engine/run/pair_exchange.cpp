@@ -121,13 +121,14 @@ RunResult Run::end_exchange(TimePoint arrived) {
   };
   RunResult result;
   result.started = started_;
-  result.duration = arrived - started_;
+  auto& statistics = result.statistics;
+  statistics.duration = arrived - started_;
   // All of the run is waiting: until its message is on the way, then for the peer's message.
-  result.wait_seconds = result.seconds();
-  result.bytes_sent = exchange_->sent.data.length;
-  result.bytes_received = exchange_->expected_data.length;
-  result.steps = static_cast<std::uint32_t>(exchange_->steps.size());
-  result.reduced = workspace_->reduced();
+  statistics.wait_seconds = statistics.seconds();
+  statistics.bytes_sent = exchange_->sent.data.length;
+  statistics.bytes_received = exchange_->expected_data.length;
+  statistics.steps = static_cast<std::uint32_t>(exchange_->steps.size());
+  statistics.reduced = workspace_->reduced();
   result.trace = std::make_unique<RunTrace>();
   auto& steps = result.trace->instructions = exchange_->steps;
   for (std::uint32_t i = 0; i < steps.size(); ++i) {

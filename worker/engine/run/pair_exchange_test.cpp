@@ -35,11 +35,11 @@ void make_again(Pair::Form form) {
     CHECK(pair.sum_is_right());
     CHECK(pair.out->frames.empty());
     auto const& again = pair.result();
-    CHECK(again.seconds() == 0.002);
-    CHECK(again.wait_seconds == 0.002);
-    CHECK(again.bytes_sent == first.bytes_sent);
-    CHECK(again.bytes_received == first.bytes_received);
-    CHECK(again.steps == first.steps);
+    CHECK(again.statistics.seconds() == 0.002);
+    CHECK(again.statistics.wait_seconds == 0.002);
+    CHECK(again.statistics.bytes_sent == first.statistics.bytes_sent);
+    CHECK(again.statistics.bytes_received == first.statistics.bytes_received);
+    CHECK(again.statistics.steps == first.statistics.steps);
     REQUIRE(again.trace->instructions.size() == first.trace->instructions.size());
     for (std::size_t i = 0; i < again.trace->instructions.size(); ++i) {
       auto const &step = again.trace->instructions[i], &step_of_first = first.trace->instructions[i];
@@ -89,7 +89,7 @@ TEST_CASE("the time in which the exchange was sent counts as such") {
     pair.call(run);
     pair.pass_unnoticed(4us);
     CHECK(pair.bring(run));
-    CHECK(pair.result().seconds() == 7e-6);
+    CHECK(pair.result().statistics.seconds() == 7e-6);
     for (auto const& step : pair.result().trace->instructions)
       CHECK(step.done_ns == (step.op == plan::Opcode::send ? 3000 : 7000));
   }

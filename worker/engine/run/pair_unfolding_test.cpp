@@ -221,7 +221,7 @@ TEST_CASE("a peer that does not answer is asked, and named when the time is up, 
     auto const& steps = pair.result().trace->instructions;
     CHECK(steps[0].op == plan::Opcode::send);
     CHECK(steps[0].done_ns == 0);
-    CHECK(pair.result().wait_seconds == 300000000 * 1e-9);
+    CHECK(pair.result().statistics.wait_seconds == 300000000 * 1e-9);
   }
   SUBCASE("it stays silent") {
     for (auto passed = 0ms; passed < 6s; passed += 200ms) pair.pass(200ms);

@@ -373,15 +373,16 @@ void Run::end(std::optional<Failure> const& failure, TimePoint now, Memory memor
     result.culprits = failure->culprits;
   }
   result.started = started_;
-  result.duration = now - started_;
-  result.bytes_sent = state_.bytes_sent;
-  result.bytes_received = state_.bytes_received;
-  result.steps = state_.board.completed();
-  if (workspace_) result.reduced = workspace_->reduced();
+  auto& statistics = result.statistics;
+  statistics.duration = now - started_;
+  statistics.bytes_sent = state_.bytes_sent;
+  statistics.bytes_received = state_.bytes_received;
+  statistics.steps = state_.board.completed();
+  if (workspace_) statistics.reduced = workspace_->reduced();
   result.trace = std::make_unique<RunTrace>();
   result.trace->instructions = timeline_.steps(state_.board.totals());
-  result.wait_seconds = waited_seconds(result.trace->instructions,
-                                       std::chrono::duration_cast<std::chrono::nanoseconds>(result.duration).count());
+  statistics.wait_seconds = waited_seconds(
+      result.trace->instructions, std::chrono::duration_cast<std::chrono::nanoseconds>(statistics.duration).count());
   if (device_) {
     auto report = device_->report(started_);
     result.trace->gpu = report.use;

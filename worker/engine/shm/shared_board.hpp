@@ -77,6 +77,8 @@ static_assert(sizeof(Lane) == 64 + 256 + 512);
 struct alignas(line_bytes) BoardHead {
   std::atomic<std::uint64_t> entered;  // number of calls that the member has begun
   std::atomic<std::uint64_t> ended;    // number of calls that the member has ended, even if others go on
+  // Hash of the kind of the call that the member is in, or will begin next; 0: not known.
+  std::atomic<std::uint64_t> fingerprint;
   alignas(line_bytes) std::atomic<std::uint64_t> failed;  // n + 1 if its n-th call failed: see failure_notice
   std::uint32_t failure_notice_bytes;
   links::FailureNoticeBytes failure_notice;
@@ -84,6 +86,7 @@ struct alignas(line_bytes) BoardHead {
   std::uint32_t description_bytes;
   std::array<char, links::description_bytes_max> description;
 };
+static_assert(offsetof(BoardHead, fingerprint) == 16 && offsetof(BoardHead, failed) == 64);
 static_assert(std::is_trivially_destructible_v<BoardHead> && std::is_trivially_destructible_v<Lane>);
 
 // Layout of the boards of a group; equal on all members.

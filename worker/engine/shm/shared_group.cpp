@@ -20,23 +20,24 @@ constexpr std::chrono::milliseconds grace{100};
 
 }  // namespace
 
-Result<std::unique_ptr<SharedGroup>> SharedGroup::make(memory::Arena& arena, plan::Rank rank,
-                                                       std::vector<Peer> members) {
+Result<std::unique_ptr<SharedGroup>> SharedGroup::make(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members,
+                                                       std::chrono::milliseconds silence) {
   BoardLayout const layout(static_cast<std::uint32_t>(members.size()));
   auto const board = arena.allocate_once(layout.board_bytes());
   if (board.has_error()) return board.error();
-  return std::unique_ptr<SharedGroup>(new SharedGroup(arena, rank, std::move(members), layout, *board));
+  return std::unique_ptr<SharedGroup>(new SharedGroup(arena, rank, std::move(members), layout, *board, silence));
 }
 
 SharedGroup::SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members, BoardLayout layout,
-                         std::span<std::byte> board)
+                         std::span<std::byte> board, std::chrono::milliseconds silence)
     : arena_(arena),
       rank_(rank),
       members_(std::move(members)),
       layout_(layout),
       board_(board),
       lanes_(members_.size()),
-      shares_cores_(members_.size() > std::max(std::thread::hardware_concurrency(), 1U)) {
+      shares_cores_(members_.size() > std::max(std::thread::hardware_concurrency(), 1U)),
+      pulses_(members_.size(), PulseWatch(silence)) {
   new (board_.data()) BoardHead{};
   for (std::uint32_t sender = 0; sender < layout_.ranks; ++sender) new (board_.data() + layout_.lane_at(sender)) Lane{};
 }
@@ -188,7 +189,7 @@ void SharedGroup::withdraw(std::span<std::span<std::byte> const> outputs) {
 
 RunResult SharedGroup::go_on(SharedCall& call, std::span<std::span<std::byte> const> outputs) {
   if (!failure_) take_turns(call);
-  if (!failure_ && !sees_all()) failure_ = lost(call);
+  if (!failure_ && !sees_all()) failure_ = lost(call, clock_.now());
   if (!failure_) failure_ = left_by_others();
   RunResult result;
   if (failure_) {
@@ -201,11 +202,12 @@ RunResult SharedGroup::go_on(SharedCall& call, std::span<std::span<std::byte> co
   own().ended.store(++calls_, std::memory_order_release);
   if (std::exchange(is_stalled_, false)) flights_->goes_on(local_run_number(group_, epoch_, sequence_));
   result.started = started_;
-  result.duration = std::max(clock_.now() - started_, std::chrono::steady_clock::duration::zero());
-  result.bytes_sent = call.bytes_sent();
-  result.bytes_received = call.bytes_received();
-  result.steps = call.instructions_done();
-  result.reduced = call.reduced();
+  auto& statistics = result.statistics;
+  statistics.duration = std::max(clock_.now() - started_, std::chrono::steady_clock::duration::zero());
+  statistics.bytes_sent = call.bytes_sent();
+  statistics.bytes_received = call.bytes_received();
+  statistics.steps = call.instructions_done();
+  statistics.reduced = call.reduced();
   return result;
 }
 
@@ -254,6 +256,7 @@ void SharedGroup::describe(SharedCall const& call, std::string const& descriptio
   described_ = call.fingerprint();
   description_ = description;
   auto& board = own();
+  board.fingerprint.store(call.fingerprint(), std::memory_order_release);
   auto const bytes = std::min(description.size(), board.description.size());
   std::copy_n(description.begin(), bytes, board.description.begin());
   board.description_bytes = static_cast<std::uint32_t>(bytes);
@@ -265,8 +268,14 @@ Failure SharedGroup::disagreement(plan::Rank other) const {
   std::string theirs(board.description.data(), bytes);
   for (auto& c : theirs)
     if (c < ' ' || c > '~') c = '?';
+  // The board has what the member calls now, which may be another call than the one that differs.
+  auto what = " runs '" + theirs + "'";
+  if (board.entered.load(std::memory_order_acquire) > calls_ + 1)
+    what = " called something else there, and is at '" + theirs + "' by now";
+  else if (theirs == description_)
+    what = " called something else before, and runs the same now";
   return {EngineErrc::plan_mismatch,
-          name_of(rank_) + " runs '" + description_ + "', " + name_of(other) + " runs '" + theirs + "'",
+          name_of(rank_) + " runs '" + description_ + "', " + name_of(other) + what,
           {std::min(rank_, other), std::max(rank_, other)},
           {}};
 }
@@ -275,6 +284,12 @@ bool SharedGroup::sees_all() const {
   return !arena_.mapping().is_broken() && std::all_of(lanes_.begin(), lanes_.end(), [](auto const& lane) {
     return lane == nullptr || !lane->region().mapping().is_broken();
   });
+}
+
+void SharedGroup::leave(Failure why) {
+  if (failure_) return;
+  failure_ = std::move(why);
+  tell(*failure_);
 }
 
 void SharedGroup::tell(Failure const& failure) {
@@ -294,9 +309,11 @@ std::optional<Failure> SharedGroup::left_by_others() const {
   return is_left ? told_by_others() : std::nullopt;
 }
 
+// Who has failed in a later call has done its part of this one.
 std::optional<Failure> SharedGroup::told_by_others() const {
   for (auto const& lane : lanes_) {
-    if (lane == nullptr || lane->board().failed.load(std::memory_order_acquire) == 0) continue;
+    auto const failed = lane != nullptr ? lane->board().failed.load(std::memory_order_acquire) : 0;
+    if (failed == 0 || failed > calls_ + 1) continue;
     auto const bytes = std::min<std::size_t>(lane->board().failure_notice_bytes, links::failure_notice_bytes_max);
     auto const copy = lane->board().failure_notice;
     auto const failure_notice = links::decode_failure_notice(std::span(copy).first(bytes));
@@ -307,7 +324,7 @@ std::optional<Failure> SharedGroup::told_by_others() const {
   return std::nullopt;
 }
 
-std::optional<Failure> SharedGroup::lost(SharedCall const& call) const {
+std::optional<Failure> SharedGroup::lost(SharedCall const& call, TimePoint now) {
   auto const gone = [&](plan::Rank rank, std::string const& where, std::string const& why) {
     return Failure{EngineErrc::peer_lost, "lost " + name_of(rank) + " while " + where + ": " + why, {rank}, {}};
   };
@@ -316,8 +333,27 @@ std::optional<Failure> SharedGroup::lost(SharedCall const& call) const {
       return gone(lane->peer(), "reading its memory", "it was truncated");
   if (arena_.mapping().is_broken())
     return Failure{EngineErrc::aborted, "the shared memory of " + name_of(rank_) + " was truncated", {rank_}, {}};
-  for (auto const& [rank, where] : call.awaited())
-    if (!lanes_[rank]->region().owner_lives()) return gone(rank, where, "its process has ended");
+  for (auto const& [rank, where] : call.awaited()) {
+    auto const& region = lanes_[rank]->region();
+    if (!region.owner_lives()) return gone(rank, where, "its process has ended");
+    auto const pulse = region.mapping().head().pulse.load(std::memory_order_relaxed);
+    if (auto const still = pulses_[rank].look(pulse, now))
+      return gone(rank, where, "no sign of life for " + std::to_string(still->count()) + " ms");
+  }
+  return std::nullopt;
+}
+
+// Between the two other numbers, the fingerprint is that of the call with this number: it changes after a call has
+// ended, and before the next one is entered.
+std::optional<Failure> SharedGroup::differing(SharedCall const& call) const {
+  for (auto const& lane : lanes_) {
+    if (lane == nullptr) continue;
+    auto const& board = lane->board();
+    if (board.entered.load(std::memory_order_acquire) != calls_ + 1) continue;
+    auto const fingerprint = board.fingerprint.load(std::memory_order_acquire);
+    if (board.ended.load(std::memory_order_acquire) != calls_) continue;
+    if (fingerprint != 0 && fingerprint != call.fingerprint()) return disagreement(lane->peer());
+  }
   return std::nullopt;
 }
 
@@ -352,7 +388,8 @@ std::optional<Failure> SharedGroup::look_around(SharedCall const& call) {
   if (now - looked_for_life_ < life_every) return std::nullopt;
   looked_for_life_ = now;
   look_for_stall(call, now);
-  return lost(call);
+  if (auto differs = differing(call)) return differs;
+  return lost(call, now);
 }
 
 }  // namespace chorus::engine

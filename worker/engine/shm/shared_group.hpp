@@ -11,6 +11,7 @@
 
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/failure/interruption.hpp"
+#include "worker/engine/shm/pulse_watch.hpp"
 #include "worker/engine/shm/shared_call.hpp"
 #include "worker/engine/shm/shared_lane.hpp"
 #include "worker/engine/shm/shared_wait.hpp"
@@ -34,8 +35,10 @@ static_assert(sizeof(SharedCard) == 48 && std::has_unique_object_representations
 class SharedGroup {
  public:
   // Creates the own board. The arena outlives the group. `members`: in rank order. Errors: MemoryErrc::unavailable.
-  [[nodiscard]] static Result<std::unique_ptr<SharedGroup>> make(memory::Arena& arena, plan::Rank rank,
-                                                                 std::vector<Peer> members);
+  // `silence`: how long a member that is waited for may show no sign of life.
+  [[nodiscard]] static Result<std::unique_ptr<SharedGroup>> make(
+      memory::Arena& arena, plan::Rank rank, std::vector<Peer> members,
+      std::chrono::milliseconds silence = DataPlaneOptions().silence);
   ~SharedGroup();
   SharedGroup(SharedGroup const&) = delete;
   SharedGroup& operator=(SharedGroup const&) = delete;
@@ -58,11 +61,14 @@ class SharedGroup {
                                         std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces,
                                         std::chrono::milliseconds timeout, Interruption const* interruption);
 
+  // Fails the next call of every member. There is no current call here, and no later one.
+  void leave(Failure why);
+
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
   SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members, BoardLayout layout,
-              std::span<std::byte> board);
+              std::span<std::byte> board, std::chrono::milliseconds silence);
   void enter(SharedCall const& call, std::uint64_t sequence, std::string const& description,
              std::chrono::milliseconds timeout, Interruption const* interruption);
   [[nodiscard]] RunResult go_on(SharedCall& call, std::span<std::span<std::byte> const> outputs);
@@ -76,7 +82,9 @@ class SharedGroup {
   void describe(SharedCall const& call, std::string const& description);
   void look_for_stall(SharedCall const& call, TimePoint now);
   [[nodiscard]] RunProgress progress(SharedCall const& call, TimePoint now) const;
-  [[nodiscard]] std::optional<Failure> lost(SharedCall const& call) const;
+  [[nodiscard]] std::optional<Failure> lost(SharedCall const& call, TimePoint now);
+  // A member that is in a call of another kind.
+  [[nodiscard]] std::optional<Failure> differing(SharedCall const& call) const;
   [[nodiscard]] std::optional<Failure> expired(SharedCall const& call, TimePoint now) const;
   [[nodiscard]] bool sees_all() const;
   // True if no member reads the own board any more and, after a failure, none writes to the outputs. Waits a moment for
@@ -104,6 +112,7 @@ class SharedGroup {
   std::chrono::milliseconds timeout_{};  // of the current call
   TimePoint started_, deadline_;
   TimePoint looked_for_life_;
+  std::vector<PulseWatch> pulses_;  // by rank
 
   FlightRecorder* flights_ = nullptr;
   std::string group_;

@@ -74,6 +74,35 @@ TEST_CASE("members that share memory call over it, and a disagreement breaks the
   CHECK(broken == 3);
 }
 
+TEST_CASE("a call that only some members make is a disagreement, which blames nobody's memory") {
+  Meeting meeting(3);
+  std::mutex mutex;
+  std::vector<Error> errors;
+  on_threads(3, [&](plan::Rank rank) {
+    auto const arena = large_arena();
+    auto const group = meeting.join(rank, arena.get());
+    std::vector<float> x(6, 1);
+    auto const bytes = std::as_writable_bytes(std::span(x));
+    auto const reduce = [&] {
+      return group->run(Op::reduce, bytes, rank == 0 ? bytes : std::span<std::byte>(), Dtype::f32, ReduceOp::sum, 6,
+                        by(algorithms::centralized));
+    };
+    auto result = group->all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, by(algorithms::mesh));
+    if (rank != 0 && result.status.has_value()) result = reduce();
+    if (result.status.has_value())
+      result = group->all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, by(algorithms::mesh));
+    if (result.status.has_value()) result = reduce();
+    if (result.status.has_value()) return;
+    std::lock_guard const lock(mutex);
+    errors.push_back(result.status.error());
+  });
+  REQUIRE(!errors.empty());
+  for (auto const& error : errors) {
+    INFO(error.detail);
+    CHECK(error.code == EngineErrc::plan_mismatch);
+  }
+}
+
 TEST_CASE("where one member has no memory to share, all use links and know why") {
   Meeting meeting(3);
   std::atomic<int> right{0}, knows{0};
@@ -118,6 +147,39 @@ TEST_CASE("a member whose process ends is named long before the time is over") {
   CHECK(
       mentions(result.status.error().detail, "lost rank 1 (w1) while receiving message 1 of 1: its process has ended"));
   CHECK(result.culprits == std::vector<plan::Rank>{1});
+}
+
+TEST_CASE("a member whose pulse stands still is named, however long the call may take, one without a pulse is not") {
+  for (auto const pulse : {7u, 0u}) {
+    SharedMembers members(2, 1000ms);
+    members.arenas[1]->mapping().head().pulse = pulse;
+    auto const input = members.vector(0, 100, 1), output = members.vector(0, 100, 0);
+    auto const result = members.all_reduce(0, input, output, algorithms::mesh, pulse != 0 ? 600s : 1500ms);
+    REQUIRE(result.status.has_error());
+    CHECK(result.status.error().code == (pulse != 0 ? EngineErrc::peer_lost : EngineErrc::deadline_exceeded));
+    if (pulse != 0) CHECK(mentions(result.status.error().detail, "receiving message 1 of 1: no sign of life for "));
+    CHECK(result.culprits == std::vector<plan::Rank>{1});
+  }
+}
+
+TEST_CASE("members that call different things and all wait to receive do not wait for the time to be over") {
+  Meeting meeting(3);
+  std::array<RunResult, 3> results;
+  on_threads(3, [&](plan::Rank rank) {
+    auto const arena = large_arena();
+    auto const group = meeting.join(rank, arena.get());
+    std::vector<float> x(100, 1), y(100);
+    auto const input = std::as_bytes(std::span(x));
+    auto const output = std::as_writable_bytes(std::span(y));
+    auto options = by(algorithms::centralized);
+    options.timeout = 600s;
+    options.root = rank;  // each takes itself for the one that gets the sum
+    results[rank] = group->run(Op::reduce, input, output, Dtype::f32, ReduceOp::sum, 100, options);
+  });
+  for (auto const& result : results) {
+    REQUIRE(result.status.has_error());
+    CHECK(result.status.error().code == EngineErrc::plan_mismatch);
+  }
 }
 
 TEST_CASE("memory that is truncated under a call is an error, not a crash") {

@@ -133,12 +133,12 @@ SharedLane::Arrived SharedLane::arrived(std::uint64_t bytes_wanted) {
 
 Failure SharedLane::why(std::uint64_t bytes_wanted) const {
   auto const& record = in_.records[received_ % records_per_lane];
-  if (record.call == call_ && record.agreement != receives_agreement_)
+  // A record of another call: the members' calls are not the same ones.
+  if (record.call != call_ || record.agreement != receives_agreement_)
     return {EngineErrc::plan_mismatch, "it calls something else", {peer_}, {}};
-  auto const text = "a record of call " + std::to_string(record.call) + ", kind " +
-                    std::to_string(static_cast<std::uint32_t>(record.kind)) + ", " + std::to_string(record.bytes) +
-                    " bytes at " + std::to_string(record.offset) + ", where call " + std::to_string(call_) +
-                    " has at most " + std::to_string(bytes_wanted) + " to come";
+  auto const text = "a record of kind " + std::to_string(static_cast<std::uint32_t>(record.kind)) + ", " +
+                    std::to_string(record.bytes) + " bytes at " + std::to_string(record.offset) + ", where call " +
+                    std::to_string(call_) + " has at most " + std::to_string(bytes_wanted) + " to come";
   return {EngineErrc::protocol_error, text, {peer_}, {}};
 }
 

@@ -80,9 +80,9 @@ void SharedFleet::end(Member& member, Call& call, Status status) {
   RunResult result;
   result.status = std::move(status);
   if (call.begun) {
-    result.steps = call.call->instructions_done();
-    result.bytes_sent = call.call->bytes_sent();
-    result.bytes_received = call.call->bytes_received();
+    result.statistics.steps = call.call->instructions_done();
+    result.statistics.bytes_sent = call.call->bytes_sent();
+    result.statistics.bytes_received = call.call->bytes_received();
   }
   auto const done = std::move(call.done);
   auto const spec = std::move(call.spec);

@@ -25,13 +25,13 @@ inline std::unique_ptr<memory::Arena> large_arena() {
 // Members of one group, each called by a thread of the test.
 class SharedMembers {
  public:
-  explicit SharedMembers(std::uint32_t ranks) {
+  explicit SharedMembers(std::uint32_t ranks, std::chrono::milliseconds silence = std::chrono::seconds(5)) {
     std::vector<Peer> peers;
     for (plan::Rank rank = 0; rank < ranks; ++rank) peers.push_back({rank, "w" + std::to_string(rank), rank + 1, ""});
     std::vector<SharedCard> cards;
     for (plan::Rank rank = 0; rank < ranks; ++rank) {
       arenas.push_back(large_arena());
-      groups.push_back(SharedGroup::make(*arenas[rank], rank, peers).value());
+      groups.push_back(SharedGroup::make(*arenas[rank], rank, peers, silence).value());
       cards.push_back(groups[rank]->card());
     }
     for (auto& group : groups) REQUIRE(group->meet(cards, regions).has_value());

@@ -43,10 +43,8 @@ void FlightLane::read(std::vector<Flight>& flights) const {
     flight.run = local_run_number(flight.kind->group, flight.kind->epoch, sequence);
     flight.state = "succeeded";
     flight.started = std::chrono::steady_clock::time_point(std::chrono::steady_clock::duration(started_ns));
-    flight.seconds = static_cast<double>(kind_and_ns & ns_max) * 1e-9;
-    flight.bytes_sent = flight.kind->bytes_sent;
-    flight.bytes_received = flight.kind->bytes_received;
-    flight.steps = flight.kind->steps;
+    flight.statistics = flight.kind->statistics;
+    flight.statistics.duration = std::chrono::nanoseconds(kind_and_ns & ns_max);
     flights.push_back(std::move(flight));
   }
 }

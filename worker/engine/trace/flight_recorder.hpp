@@ -15,6 +15,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/op.hpp"
+#include "collectives/core/run_statistics.hpp"
 #include "worker/devices/cuda/gpu.hpp"
 #include "worker/engine/trace/progress.hpp"
 #include "worker/engine/trace/timeline.hpp"
@@ -32,11 +33,8 @@ struct FlightKind {
   std::string tensor;  // "" where a program passed memory
   Dtype dtype = Dtype::f32;
   std::uint64_t elements = 0;
-  std::string path;  // "links", or "shm" where the callers' own threads did everything
-  // The same for every call over shared memory that succeeds; used for those only.
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  std::uint32_t steps = 0;
+  std::string path;          // "links", or "shm" where the callers' own threads did everything
+  RunStatistics statistics;  // of calls over shared memory that succeed: the same for each but for the duration
 };
 
 struct Flight {
@@ -46,11 +44,7 @@ struct Flight {
   std::string_view state;  // on this rank: succeeded, failed, cancelled
   std::string error;       // code and detail, "" when it succeeded
   std::chrono::steady_clock::time_point started;
-  double seconds = 0;
-  double wait_seconds = 0;  // waiting for peers
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  std::uint32_t steps = 0;                  // instructions completed
+  RunStatistics statistics;
   std::vector<FlightStep> instructions;     // empty for calls over shared memory, where recording would cost as much as
                                             // the call
   std::vector<devices::GpuSpan> gpu_spans;  // work of the GPU, in time from the start of the run; empty without a GPU

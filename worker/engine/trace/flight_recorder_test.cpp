@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cmath>
 #include <thread>
 
 #include "worker/engine/trace/run_identity.hpp"
@@ -19,7 +18,7 @@ std::shared_ptr<FlightKind const> kind(std::string group, std::uint64_t bytes = 
   FlightKind kind;
   kind.group = std::move(group);
   kind.epoch = 3;
-  kind.bytes_sent = bytes;
+  kind.statistics.bytes_sent = bytes;
   return std::make_shared<FlightKind const>(std::move(kind));
 }
 
@@ -59,8 +58,8 @@ TEST_CASE("calls over shared memory are listed among the others, by their start"
   REQUIRE(last.size() == 3);
   CHECK(last[0].run == 2);
   CHECK(last[1].run == local_run_number("g", 3, 5));
-  CHECK(last[1].seconds == doctest::Approx(340e-9));
-  CHECK(last[1].bytes_sent == 8);
+  CHECK(last[1].statistics.duration == nanoseconds(340));
+  CHECK(last[1].statistics.bytes_sent == 8);
   CHECK(last[1].state == "succeeded");
   CHECK(last[2].run == 1);
 }
@@ -90,7 +89,7 @@ TEST_CASE("a reader never sees half of one call and half of another") {
     for (auto const& one : recorder.last()) {
       auto const n = one.started.time_since_epoch().count();
       if (one.run != local_run_number("g", 3, static_cast<std::uint64_t>(n))) FAIL_CHECK("run of another call");
-      if (std::llround(one.seconds * 1e9) != n % 1000000) FAIL_CHECK("duration of another call");
+      if (one.statistics.duration != nanoseconds(n % 1000000)) FAIL_CHECK("duration of another call");
     }
   ends = true;
   caller.join();

@@ -5,13 +5,9 @@
 #include <chrono>
 #include <cstdint>
 
-namespace chorus::engine {
+#include "collectives/core/run_statistics.hpp"
 
-// Bytes of one run that were combined into other operands in timed pieces, and the time that took.
-struct Reduced {
-  std::uint64_t bytes = 0;
-  double seconds = 0;
-};
+namespace chorus::engine {
 
 class ReduceClock {
  public:

@@ -13,7 +13,6 @@ namespace {
 using links::FrameHeader;
 using links::FrameType;
 
-constexpr std::size_t refused_max = 64;
 // Processing a smaller payload in place is too short to be timed.
 constexpr std::size_t timed_bytes = 16384;
 
@@ -28,17 +27,6 @@ ReceiveChannel* ReceiveConnection::find(std::uint64_t run) {
   return nullptr;
 }
 
-std::size_t ReceiveConnection::find_early(std::uint64_t run) const {
-  std::size_t i = 0;
-  while (i < early_.size() && early_[i]->run != run) ++i;
-  return i;
-}
-
-void ReceiveConnection::forget_early(std::size_t index) {
-  if (sink_ == Sink::early && arriving_early_ == early_[index].get()) sink_ = Sink::nowhere;
-  early_.erase(early_.begin() + static_cast<std::ptrdiff_t>(index));
-}
-
 void ReceiveConnection::schedule(ReceiveChannel& channel) {
   scheduled_.push(channel);
   touch();
@@ -50,7 +38,7 @@ void ReceiveConnection::remove(ReceiveChannel& channel) {
   std::erase_if(undecided_, [&channel](Undecided const& each) { return each.channel == &channel; });
   scheduled_.remove(channel);
   if (sink_ == Sink::channel && channel_ == &channel) sink_ = Sink::nowhere;
-  if (auto const early = find_early(channel.run()); early != early_.size()) forget_early(early);
+  early_runs_.forget(channel.run());
 }
 
 bool ReceiveConnection::next_frame(links::OutFrame& frame) {
@@ -70,51 +58,58 @@ void ReceiveConnection::frame_sent(FrameHeader const& header) {
   if (header.type != FrameType::grant && header.type != FrameType::read) note_sent();
 }
 
-Status ReceiveConnection::bad(std::string why) {
-  refuse(0, 0, 0, {EngineErrc::protocol_error, why, {}, {}});
-  return Error(links::LinkErrc::bad_frame, std::move(why));
-}
-
-void ReceiveConnection::refuse(std::uint64_t run, std::uint32_t epoch, std::uint64_t token, Failure const& why) {
-  send_failure_notice(FrameType::refuse, run, epoch, to_failure_notice(why, token));
-  if (run == 0) return;
-  if (refused_.size() == refused_max) {
-    refused_.erase(refused_.begin());
-    has_forgotten_ = true;
-  }
-  refused_.push_back(run);
-}
-
 void ReceiveConnection::refuse_link(EngineErrc code, std::string why) {
   if (is_closed()) return;
-  refuse(0, 0, 0, {code, why, {}, {}});
+  refusals_.refuse(0, 0, 0, {code, why, {}, {}});
   fail(Error(code, std::move(why)));
 }
 
 void ReceiveConnection::forget(std::uint64_t run, std::uint32_t epoch, links::FailureNotice const& failure_notice) {
-  auto const early = find_early(run);
-  if (early == early_.size() || early_[early]->open.token != failure_notice.token) return;
+  auto const* const early = early_runs_.find(run);
+  if (early == nullptr || early->open.token != failure_notice.token) return;
   send_failure_notice(FrameType::abort, run, epoch, failure_notice);
-  forget_early(early);
+  early_runs_.forget(run);
 }
 
 void ReceiveConnection::forget(std::uint64_t run, Failure const& why) {
-  auto const early = find_early(run);
-  if (early != early_.size()) forget(run, early_[early]->epoch, to_failure_notice(why, early_[early]->open.token));
+  if (auto const* const early = early_runs_.find(run))
+    forget(run, early->epoch, to_failure_notice(why, early->open.token));
 }
 
 void ReceiveConnection::retire(Retired const& epoch) {
   if (is_closed()) return;
-  for (std::size_t i = early_.size(); i-- > 0;) {
-    if (early_[i]->open.token != epoch.token || early_[i]->epoch != epoch.epoch) continue;
-    refuse(early_[i]->run, early_[i]->epoch, epoch.token, epoch.told_to(peer().worker));
-    forget_early(i);
-  }
-  auto const is_of_epoch = [&](EarlyMessage const& early) {
-    return early.header.run == epoch.token && early.header.epoch == epoch.epoch;
-  };
-  if (std::erase_if(early_small_, is_of_epoch) != 0)
-    refuse_small_messages(epoch.token, epoch.epoch, epoch.told_to(peer().worker));
+  early_runs_.retire(epoch);
+  early_messages_.retire(epoch);
+}
+
+void ReceiveConnection::start(RunOnLinks& run) {
+  auto const id = run.spec().run;
+  auto* const early = early_runs_.find(id);
+  if (early == nullptr || is_closed()) return;
+  links::DecodedOpen const decoded{early->open, std::as_bytes(std::span(early->description)), early->lend};
+  auto answered = answer_open(run, decoded, early->epoch);
+  auto* const channel = find(id);
+  if (answered.has_value() && channel != nullptr)
+    answered = early_runs_.deliver(*early, *channel);
+  else
+    early_runs_.forget(id);
+  if (answered.has_error()) fail(answered.error());
+}
+
+std::optional<std::size_t> ReceiveConnection::take(links::MessageFrame const& awaited, std::span<std::byte> to,
+                                                   unsigned polls) {
+  links::MessageFrame message;
+  if (link() == nullptr || is_closing() || link()->look_at_message(message, polls) != links::Link::Next::message)
+    return std::nullopt;
+  auto expected = awaited.header;
+  expected.length = message.header.length;
+  if (message.header != expected || message.head != awaited.head || message.content.size() > to.size())
+    return std::nullopt;
+  std::copy(message.content.begin(), message.content.end(), to.begin());
+  if (!link()->pass_message(message)) return std::nullopt;
+  frame_moved();
+  counters_.received(message.header.length);
+  return message.content.size();
 }
 
 bool ReceiveConnection::awaits_coalesced_frame(FrameHeader const& open) const {
@@ -130,7 +125,7 @@ bool ReceiveConnection::coalesced_frame_arrives(links::CoalescedFrame const& coa
 }
 
 Status ReceiveConnection::frame_arrives(FrameHeader const& header) {
-  if (auto checked = links::check(header); checked.has_error()) return bad(checked.error().detail);
+  if (auto checked = links::check(header); checked.has_error()) return refusals_.bad_frame(checked.error().detail);
   if (owner_.has_device_runs()) owner_.look_for_standstill();
   left_ = header.length;
   timing_ = false;
@@ -138,12 +133,13 @@ Status ReceiveConnection::frame_arrives(FrameHeader const& header) {
   frame_moved();
   switch (header.type) {
     case FrameType::wrote:
-      if (!may_lend()) return bad("wrote frame on a link that lends no memory of a GPU");
+      if (!may_lend()) return refusals_.bad_frame("wrote frame on a link that lends no memory of a GPU");
       return written_arrived(header);
     case FrameType::open:
     case FrameType::lies:
       if ((header.flags == links::lends_flag || header.type == FrameType::lies) && !may_lend())
-        return bad(std::string(name(header.type)) + " frame with memory of a GPU on a link that lends none");
+        return refusals_.bad_frame(std::string(name(header.type)) +
+                                   " frame with memory of a GPU on a link that lends none");
       [[fallthrough]];
     case FrameType::abort:
     case FrameType::ask:
@@ -157,7 +153,7 @@ Status ReceiveConnection::frame_arrives(FrameHeader const& header) {
     case FrameType::read:
     case FrameType::returned:
     case FrameType::room:
-      return bad(std::string(name(header.type)) + " frame from the sending side");
+      return refusals_.bad_frame(std::string(name(header.type)) + " frame from the sending side");
     case FrameType::message:
       sink_ = Sink::message;
       message_ = header;
@@ -170,41 +166,44 @@ Status ReceiveConnection::frame_arrives(FrameHeader const& header) {
 
 // The corrupt frame may have been the open of any run that waits for one.
 void ReceiveConnection::frame_is_corrupt(Error const& why) {
-  refuse(0, 0, 0, {EngineErrc::corrupt_frame, why.detail, {}, {}});
+  refusals_.refuse(0, 0, 0, {EngineErrc::corrupt_frame, why.detail, {}, {}});
   owner_.fail_awaiting(peer(), why);
 }
 
 Status ReceiveConnection::data_arrives(FrameHeader const& header) {
   if (auto* const channel = find(header.run)) {
-    if (auto begun = channel->begin_frame(header, *scratch_); begun.has_error()) return bad(begun.error().detail);
+    if (auto begun = channel->begin_frame(header, *scratch_); begun.has_error())
+      return refusals_.bad_frame(begun.error().detail);
     sink_ = Sink::channel;
     channel_ = channel;
     return ok();
   }
-  if (auto const early = find_early(header.run); early != early_.size())
-    return data_arrives_early(*early_[early], header);
+  if (auto* const early = early_runs_.find(header.run)) {
+    sink_ = Sink::early;
+    return early_runs_.begin_frame(*early, header);
+  }
   sink_ = Sink::nowhere;
-  if (has_forgotten_ || is_over(header.run)) return ok();
-  return bad("data of run " + std::to_string(header.run) + ", which was never opened on this link");
+  if (refusals_.has_forgotten_some() || is_over(header.run)) return ok();
+  return refusals_.bad_frame("data of run " + std::to_string(header.run) + ", which was never opened on this link");
 }
 
 bool ReceiveConnection::is_over(std::uint64_t run) const {
-  bool const was_refused = std::find(refused_.begin(), refused_.end(), run) != refused_.end();
-  return was_refused || owner_.find_ended(run) != nullptr;
+  return refusals_.has(run) || owner_.find_ended(run) != nullptr;
+}
+
+bool ReceiveConnection::is_dropped() const {
+  return sink_ == Sink::nowhere || (sink_ == Sink::early && !early_runs_.is_arriving());
 }
 
 std::span<std::byte> ReceiveConnection::payload_space() {
+  if (is_dropped()) return *scratch_;
   switch (sink_) {
     case Sink::control:
       return collecting_space();
     case Sink::channel:
       return channel_->space();
-    case Sink::early: {
-      auto const frame = std::span(arriving_early_->frames).subspan(early_at_);
-      FrameHeader header;
-      std::memcpy(&header, frame.data(), sizeof header);
-      return frame.subspan(sizeof header + header.length - left_, left_);
-    }
+    case Sink::early:
+      return early_runs_.space(left_);
     case Sink::message:
       return std::span(*scratch_).subspan(message_.length - left_, left_);
     case Sink::nowhere:
@@ -218,14 +217,15 @@ Status ReceiveConnection::payload_arrived(std::size_t bytes) {
   if (sink_ == Sink::control) {
     if (!collected(bytes)) return ok();
     if (control_header().type == FrameType::open) return open_arrived();
-    if (auto const checked = check_epoch(control_header()); checked.has_error()) return bad(checked.error().detail);
+    if (auto const checked = check_epoch(control_header()); checked.has_error())
+      return refusals_.bad_frame(checked.error().detail);
     if (control_header().type == FrameType::lies) return place_arrived();
     if (control_header().type != FrameType::abort) {
       auto const understood = inquiry_arrived();
-      return understood.has_error() ? bad(understood.error().detail) : understood;
+      return understood.has_error() ? refusals_.bad_frame(understood.error().detail) : understood;
     }
     auto const failure_notice = links::decode_failure_notice(control_payload());
-    if (failure_notice.has_error()) return bad(failure_notice.error().detail);
+    if (failure_notice.has_error()) return refusals_.bad_frame(failure_notice.error().detail);
     abort_arrived(*failure_notice);
     return ok();
   }
@@ -243,14 +243,15 @@ Status ReceiveConnection::payload_arrived(std::size_t bytes) {
       channel_->filled(bytes);
     if (left_ == 0) owner_.touch(channel_->run());
   }
-  if (sink_ == Sink::early && left_ == 0) return early_frame_ended();
-  if (sink_ == Sink::message && left_ == 0) message_arrived();
+  if (left_ != 0 || is_dropped()) return ok();
+  if (sink_ == Sink::early) return early_runs_.frame_ended();
+  if (sink_ == Sink::message) early_messages_.arrived(message_, std::span(*scratch_).first(message_.length));
   return ok();
 }
 
 void ReceiveConnection::payload_at(std::span<std::byte const> payload) {
   taken_ = true;
-  if (sink_ == Sink::nowhere) return;
+  if (is_dropped()) return;
   if (sink_ != Sink::channel) {
     auto const space = payload_space();
     std::memcpy(space.data(), payload.data(), payload.size());
@@ -263,52 +264,54 @@ void ReceiveConnection::payload_at(std::span<std::byte const> payload) {
 
 void ReceiveConnection::payload_withdrawn() {
   if (sink_ == Sink::channel) channel_->withdrawn();
-  if (sink_ == Sink::early) arriving_early_->frames.resize(early_at_);
+  if (sink_ == Sink::early && early_runs_.is_arriving()) early_runs_.frame_withdrawn();
   sink_ = Sink::nowhere;
 }
 
 Status ReceiveConnection::open_arrived() {
   auto const& header = control_header();
   auto decoded = links::decode_open(control_payload(), header.flags);
-  if (decoded.has_error()) return bad(decoded.error().detail);
+  if (decoded.has_error()) return refusals_.bad_frame(decoded.error().detail);
   auto const& open = decoded->open;
-  if (header.run == 0) return bad("open frame for run 0");
-  if (find(header.run) != nullptr || find_early(header.run) != early_.size())
-    return bad("run " + std::to_string(header.run) + " was opened twice");
+  if (header.run == 0) return refusals_.bad_frame("open frame for run 0");
+  if (find(header.run) != nullptr || early_runs_.find(header.run) != nullptr)
+    return refusals_.bad_frame("run " + std::to_string(header.run) + " was opened twice");
   if (open.receiver_incarnation != owner_.options().incarnation) {
-    refuse(header.run, header.epoch, open.token,
-           {EngineErrc::epoch_fenced,
-            "this is another incarnation of " + owner_.options().worker,
-            {open.receiver_rank},
-            {}});
+    refusals_.refuse(header.run, header.epoch, open.token,
+                     {EngineErrc::epoch_fenced,
+                      "this is another incarnation of " + owner_.options().worker,
+                      {open.receiver_rank},
+                      {}});
     return ok();
   }
   if (auto* const run = owner_.find_run(header.run)) return answer_open(*run, *decoded, header.epoch);
   auto const* const ended = owner_.find_ended(header.run);
   if (ended != nullptr && ended->was_started && !ended->has(open.token)) {
-    refuse(header.run, header.epoch, open.token,
-           {EngineErrc::forbidden,
-            "run " + std::to_string(header.run) + ": " + peer().worker + " presented a wrong token",
-            {open.sender_rank},
-            {}});
+    refusals_.refuse(header.run, header.epoch, open.token,
+                     {EngineErrc::forbidden,
+                      "run " + std::to_string(header.run) + ": " + peer().worker + " presented a wrong token",
+                      {open.sender_rank},
+                      {}});
     return ok();
   }
   if (ended == nullptr || !ended->has(open.token)) {
     auto const* const retired = owner_.find_retired(open.token, header.epoch);
-    if (retired == nullptr) return keep_early(*decoded);
-    refuse(header.run, header.epoch, open.token, retired->told_to(peer().worker));
+    if (retired == nullptr)
+      early_runs_.keep(header, *decoded);
+    else
+      refusals_.refuse(header.run, header.epoch, open.token, retired->told_to(peer().worker));
     return ok();
   }
   if (ended->failure) {
     send_failure_notice(FrameType::abort, header.run, header.epoch, to_failure_notice(*ended->failure, open.token));
   } else if (ended->fingerprint != open.fingerprint) {
-    refuse(header.run, header.epoch, open.token,
-           {EngineErrc::plan_mismatch,
-            "run " + std::to_string(header.run) + ": rank " + std::to_string(open.receiver_rank) + " ran '" +
-                (ended->description ? *ended->description : std::string()) + "', rank " +
-                std::to_string(open.sender_rank) + " runs '" + decoded->description() + "'",
-            {open.receiver_rank, open.sender_rank},
-            {}});
+    refusals_.refuse(header.run, header.epoch, open.token,
+                     {EngineErrc::plan_mismatch,
+                      "run " + std::to_string(header.run) + ": rank " + std::to_string(open.receiver_rank) + " ran '" +
+                          (ended->description ? *ended->description : std::string()) + "', rank " +
+                          std::to_string(open.sender_rank) + " runs '" + decoded->description() + "'",
+                      {open.receiver_rank, open.sender_rank},
+                      {}});
   }
   return ok();
 }
@@ -317,7 +320,7 @@ Status ReceiveConnection::answer_open(RunOnLinks& run, links::DecodedOpen const&
   auto const answer = run.judge(decoded, epoch, peer());
   auto const id = run.spec().run;
   if (answer.channel == nullptr) {
-    refuse(id, epoch, decoded.open.token, answer.refusal);
+    refusals_.refuse(id, epoch, decoded.open.token, answer.refusal);
     if (answer.fails_the_run) owner_.fail_run(id, answer.refusal);
     return ok();
   }
@@ -346,12 +349,11 @@ void ReceiveConnection::abort_arrived(links::FailureNotice const& failure_notice
       owner_.fail_run(id, from_failure_notice(failure_notice, name_of(run->spec(), *rank)));
     return;
   }
-  auto const index = find_early(id);
   bool is_message = false;
-  if (index != early_.size() && early_[index]->open.token == failure_notice.token &&
-      early_[index]->epoch == control_header().epoch) {
-    is_message = early_[index]->envelope.has_value();
-    forget_early(index);
+  if (auto const* const early = early_runs_.find(id);
+      early != nullptr && early->open.token == failure_notice.token && early->epoch == control_header().epoch) {
+    is_message = early->envelope.has_value();
+    early_runs_.forget(id);
   }
   if (auto const* const known = owner_.find_ended(id);
       known != nullptr && (known->was_started || known->has(failure_notice.token)))
@@ -366,7 +368,7 @@ void ReceiveConnection::lost(Error const& why) {
   channels_.clear();
   undecided_.clear();
   sink_ = Sink::nowhere;
-  auto const early_ones = std::exchange(early_, {});
+  auto const early_ones = early_runs_.remove_all();
   if (!is_beside()) owner_.forget_borrowed(peer());
   for (auto* channel : channels) channel->receive_connection = nullptr;
   for (auto* channel : channels)

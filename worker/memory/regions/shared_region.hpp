@@ -52,10 +52,12 @@ struct RegionHead {
   std::array<std::uint64_t, 2> nonce{};
   std::uint64_t capacity_bytes = 0;
   std::atomic<std::uint32_t> lacks{0};  // changes when a process of the host lacks memory: see tell_of_lack()
+  std::atomic<std::uint32_t> pulse{0};  // the owner adds 1 about once a second; 0: it has no pulse
   alignas(64) std::atomic<std::uint32_t> sleepers{0};
   std::uint32_t membarrier_fences = 0;  // 1: the owner takes part in membarrier fences, and makes one before it sleeps
   alignas(64) std::atomic<std::uint32_t> bell{0};
 };
+static_assert(offsetof(RegionHead, lacks) == 40 && offsetof(RegionHead, pulse) == 44);
 static_assert(sizeof(RegionHead) == 192 && std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(sizeof(RegionHead) <= region_head_bytes);
 

@@ -7,6 +7,7 @@
 #include "worker/parameters/checkpoints/digests.hpp"
 #include "worker/parameters/checkpoints/errc.hpp"
 #include "worker/parameters/checkpoints/layout.hpp"
+#include "worker/parameters/checkpoints/safetensors_parse.hpp"
 
 namespace chorus::checkpoints {
 namespace {
@@ -67,7 +68,9 @@ Result<SafetensorsHeader> read_header(InputFile const& file, std::string const& 
   return header;
 }
 
+// An empty range has something in common only with empty ranges at its place.
 bool overlaps(std::uint64_t begin, std::uint64_t end, std::uint64_t other_begin, std::uint64_t other_end) {
+  if (begin == end || other_begin == other_end) return begin == other_begin && end == other_end;
   return begin < other_end && other_begin < end;
 }
 

@@ -1,7 +1,7 @@
-// Removes leftovers of checkpoints that were not committed.
+#include "worker/parameters/checkpoints/leftovers.hpp"
+
 #include <algorithm>
 
-#include "worker/parameters/checkpoints/checkpoint.hpp"
 #include "worker/parameters/checkpoints/layout.hpp"
 
 namespace chorus::checkpoints {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "worker/parameters/checkpoints/checkpoint.hpp"
 #include "worker/parameters/checkpoints/layout.hpp"
+#include "worker/parameters/checkpoints/leftovers.hpp"
 #include "worker/parameters/checkpoints/testing/content.hpp"
 #include "worker/parameters/checkpoints/testing/simulated_disk.hpp"
 #include "worker/parameters/checkpoints/testing/temporary_directory.hpp"

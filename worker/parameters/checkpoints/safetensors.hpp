@@ -1,5 +1,4 @@
-// The safetensors format: 8 bytes of header length, a JSON header, the bytes of the tensors without gaps. A file that
-// is read is checked against every rule of the format before it is used.
+// The safetensors format: 8 bytes of header length, a JSON header, the bytes of the tensors without gaps.
 #pragma once
 
 #include <cstddef>
@@ -40,13 +39,6 @@ struct SafetensorsHeader {
   [[nodiscard]] TensorEntry const* find(std::string_view name) const;
   friend bool operator==(SafetensorsHeader const&, SafetensorsHeader const&) = default;
 };
-
-// Returns the length of the header from the first 8 bytes of a file of file_bytes. Errors: truncated, header_too_large.
-[[nodiscard]] Result<std::uint64_t> safetensors_header_bytes(std::span<std::byte const> prefix,
-                                                             std::uint64_t file_bytes);
-
-// `text` is the header, without its prefix. Errors: any of SafetensorsErrc.
-[[nodiscard]] Result<SafetensorsHeader> parse_safetensors(std::string_view text, std::uint64_t file_bytes);
 
 // Makes prefix and header of a file whose tensors follow in the given order, and sets begin and end in `tensors`. The
 // header is padded with spaces, so that data begins at a multiple of 64 bytes. Errors: bad_name (not printable ASCII,

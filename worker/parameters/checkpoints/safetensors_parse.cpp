@@ -1,3 +1,5 @@
+#include "worker/parameters/checkpoints/safetensors_parse.hpp"
+
 #include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <cstring>
@@ -6,7 +8,6 @@
 
 #include "http/json/json_text.hpp"
 #include "worker/parameters/checkpoints/errc.hpp"
-#include "worker/parameters/checkpoints/safetensors.hpp"
 
 namespace chorus::checkpoints {
 namespace {

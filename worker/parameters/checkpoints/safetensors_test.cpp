@@ -1,4 +1,4 @@
-#include "worker/parameters/checkpoints/safetensors.hpp"
+#include "worker/parameters/checkpoints/safetensors_parse.hpp"
 
 #include <doctest/doctest.h>
 

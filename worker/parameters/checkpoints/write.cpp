@@ -1,11 +1,15 @@
+#include "worker/parameters/checkpoints/write.hpp"
+
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
-#include "worker/parameters/checkpoints/checkpoint.hpp"
 #include "worker/parameters/checkpoints/digests.hpp"
 #include "worker/parameters/checkpoints/errc.hpp"
 #include "worker/parameters/checkpoints/layout.hpp"
+#include "worker/parameters/checkpoints/safetensors.hpp"
 
 namespace chorus::checkpoints {
 namespace {
@@ -59,8 +63,11 @@ Result<std::vector<Planned>> plan_all(std::span<ShardContent const> shards) {
   std::map<std::string_view, std::size_t> occurrences;
   for (auto const& shard : shards) ++occurrences[shard.parameter];
   std::vector<Planned> planned;
+  std::set<std::pair<std::string_view, std::uint64_t>> empty;
   for (auto const& shard : shards) {
     if (shard.end < shard.begin) return bad_content("a shard of " + shard.parameter + " ends before it begins");
+    // Of empty shards at one place, which have the same name, one is enough.
+    if (shard.begin == shard.end && !empty.emplace(shard.parameter, shard.begin).second) continue;
     for (auto const& array : shard.arrays) {
       auto one = plan(shard, array, occurrences[shard.parameter] == 1);
       if (one.has_error()) return one.error();

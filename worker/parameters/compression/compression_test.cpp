@@ -12,6 +12,8 @@
 #include <sstream>
 #include <string>
 
+#include "worker/parameters/compression/decode.hpp"
+#include "worker/parameters/compression/encoder.hpp"
 #include "worker/parameters/compression/errc.hpp"
 
 using namespace chorus;

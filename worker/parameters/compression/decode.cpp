@@ -1,3 +1,5 @@
+#include "worker/parameters/compression/decode.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -5,7 +7,6 @@
 #include <string>
 
 #include "worker/devices/reduce.hpp"
-#include "worker/parameters/compression/compression.hpp"
 #include "worker/parameters/compression/errc.hpp"
 #include "worker/parameters/compression/float_codes.hpp"
 #include "worker/parameters/compression/wire.hpp"

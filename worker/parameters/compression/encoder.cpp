@@ -1,3 +1,5 @@
+#include "worker/parameters/compression/encoder.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -5,15 +7,12 @@
 #include <limits>
 
 #include "collectives/core/assert.hpp"
-#include "worker/parameters/compression/compression.hpp"
 #include "worker/parameters/compression/errc.hpp"
 #include "worker/parameters/compression/float_codes.hpp"
 #include "worker/parameters/compression/wire.hpp"
 
 namespace chorus::parameters {
 namespace {
-
-constexpr std::array<std::string_view, all_compressions.size()> names{"f16", "bf16", "top_k", "two_bit", "int8"};
 
 constexpr std::size_t block_elements = 1024;
 
@@ -39,14 +38,6 @@ std::uint64_t count_to_send(double fraction, std::uint64_t elements) {
 }
 
 }  // namespace
-
-std::string_view name(Compression compression) { return names[static_cast<std::size_t>(compression)]; }
-
-std::optional<Compression> parse_compression(std::string_view text) {
-  for (auto const compression : all_compressions)
-    if (name(compression) == text) return compression;
-  return std::nullopt;
-}
 
 GradientEncoder::GradientEncoder(CompressionSettings settings, std::uint64_t elements)
     : settings_(settings), residual_(elements) {}

@@ -65,12 +65,6 @@ class PushLog {
 // Removes the logs of a shard that began before that epoch, because the shard has moved or was deleted.
 [[nodiscard]] Status remove_logs(checkpoints::Files& files, std::string const& shard_directory, std::uint64_t epoch);
 
-// Recovers the shard from the log of its last epoch: every acknowledged push is applied once. Pushes that were not
-// synced may be missing. Errors: not_found; damaged, with file and byte, if synced bytes have changed; misfit; out of
-// memory; the operating system's.
-[[nodiscard]] Result<std::unique_ptr<Shard>> recover(checkpoints::Files& files, std::string const& shard_directory,
-                                                     ShardSpec spec, ShardMemory memory);
-
 // Returns the directory of a shard's log, below the directory of all logs.
 [[nodiscard]] std::string log_directory(std::string const& root, std::string const& parameter, std::uint32_t shard);
 

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "worker/parameters/checkpoints/testing/temporary_directory.hpp"
+#include "worker/parameters/log/recovery.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 
 namespace chorus::parameters {

@@ -1,4 +1,5 @@
-// Recovers a shard from the files of its log.
+#include "worker/parameters/log/recovery.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -9,7 +10,6 @@
 #include "http/json/json.hpp"
 #include "worker/parameters/checkpoints/layout.hpp"
 #include "worker/parameters/log/format.hpp"
-#include "worker/parameters/log/push_log.hpp"
 
 namespace chorus::parameters {
 namespace {

@@ -38,12 +38,18 @@ std::optional<Problem> ShardBook::assign(api::ShardAssignment const& assignment,
   auto const found = hosts_.find(key);
   if (found != hosts_.end()) {
     auto const& before = found->second->spec();
-    auto const is_new = assignment.fresh && assignment.epoch > found->second->epoch();
+    auto const epoch = found->second->epoch();
+    // The parameter was deleted, which this worker was not told, and made again.
+    auto const is_other = !spec->uid.empty() && before.uid != spec->uid;
+    auto const is_new = is_other || (assignment.fresh && assignment.epoch > epoch);
     if (!is_new && before.begin == spec->begin && before.end == spec->end && before.dtype == spec->dtype)
       return found->second->assign(assignment);
-    // The parameter was deleted, which this worker was not told, and made again.
-    if (assignment.epoch <= found->second->epoch())
-      return Problem(ProblemCode::epoch_fenced, "a shard of other elements is here under a newer epoch");
+    if (assignment.epoch <= epoch) {
+      Problem problem(ProblemCode::epoch_fenced,
+                      "a shard of another parameter of this name is here under epoch " + std::to_string(epoch));
+      problem.errors.push_back({"/epoch", std::to_string(epoch)});
+      return problem;
+    }
     retiring_.spawn("retire", retire(found->second));
     hosts_.erase(found);
   }

@@ -38,10 +38,6 @@ void initialize(std::span<std::byte> values, ShardSpec const& spec, Initializer 
   }
 }
 
-bool is_whole_and_strictly_ascending(std::span<std::uint64_t const> rows) {
-  return std::ranges::adjacent_find(rows, std::greater_equal<>()) == rows.end();
-}
-
 }  // namespace
 
 Shard::Shard(ShardSpec spec, tensors::Pool& pool, Optimizer optimizer, Initializer initializer)
@@ -281,7 +277,7 @@ Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
 // distinct rows is used as it is; others are merged.
 Gradient Shard::merge(std::span<Push const> pushes, MergedRows& merged) const {
   auto const& first = pushes.front();
-  if (pushes.size() == 1 && is_whole_and_strictly_ascending(rows_of(first))) {
+  if (pushes.size() == 1 && has_ascending_rows(first)) {
     for (auto const row : rows_of(first)) merged.rows.push_back(row - spec_.rows().begin);
     return gradient_of(first);
   }

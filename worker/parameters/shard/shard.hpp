@@ -29,6 +29,7 @@ enum class NonFinite : std::uint8_t { accept, reject, zero };
 // The description of a shard, which never changes.
 struct ShardSpec {
   std::string parameter;
+  std::string uid;  // of the parameter: see api::Parameter; empty: not known
   std::uint32_t index = 0;
   Dtype dtype = Dtype::f32;
   std::uint64_t begin = 0, end = 0;  // elements of the parameter
@@ -66,7 +67,7 @@ struct ShardImage {
   };
   api::ShardState state;
   std::vector<Array> arrays;
-  std::optional<std::uint64_t> history = {};  // see serving/history.hpp
+  std::optional<std::uint64_t> history = {};  // see serving/copy/history.hpp
 };
 
 // The memory for shards' arrays. Pool and GPUs outlive the shards.

@@ -37,6 +37,7 @@ http::Checked<ShardSpec> ShardSpec::from(api::ShardAssignment const& assignment)
   ShardSpec spec;
   if (!api::is_parameter_name(parameter.name)) return invalid("/parameter/name", "is no name");
   spec.parameter = parameter.name;
+  spec.uid = parameter.uid.value_or("");
   spec.index = assignment.shard;
   auto const dtype = parse_dtype(parameter.dtype);
   if (!dtype) return invalid("/parameter/dtype", unknown_name("dtype", parameter.dtype, names_of(all_dtypes)));

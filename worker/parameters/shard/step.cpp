@@ -102,4 +102,15 @@ Gradient gradient_of(Push const& push) {
   return {push.data->bytes().subspan(numbers), push.dtype};
 }
 
+bool has_ascending_rows(Push const& push) {
+  auto const rows = rows_of(push);
+  return std::ranges::adjacent_find(rows, std::greater_equal<>()) == rows.end();
+}
+
+double squared_norm_of(Push const& push, std::uint64_t row_elements) {
+  if (push.kind != PushKind::rows || has_ascending_rows(push)) return squared_norm(gradient_of(push));
+  auto const merged = merge_rows(std::span(&push, 1), false, row_elements, {0, UINT64_MAX});
+  return squared_norm({merged.gradient, push.dtype});
+}
+
 }  // namespace chorus::parameters

@@ -28,4 +28,9 @@ struct MergedRows {
 [[nodiscard]] std::span<std::uint64_t const> rows_of(Push const& push);
 [[nodiscard]] Gradient gradient_of(Push const& push);  // without the row numbers
 
+// Sum of the squares of a push as a step uses it: repeated rows are summed first. row_elements: of pushes of rows.
+[[nodiscard]] double squared_norm_of(Push const& push, std::uint64_t row_elements);
+// True if no row is repeated and all are in order, so that the push is used as it is.
+[[nodiscard]] bool has_ascending_rows(Push const& push);
+
 }  // namespace chorus::parameters

@@ -3,11 +3,9 @@
 #include <spdlog/logger.h>
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "base/runtime/pause.hpp"
 #include "http/api/parameters/parameters.hpp"
 #include "http/json/json.hpp"
 
@@ -33,6 +31,12 @@ AgentOptions normalized(AgentOptions options) {
 
 std::string problem_text(http::Answer const& answer) {
   return "it answered " + std::to_string(answer.status) + ": " + answer.problem().detail;
+}
+
+// The coordinator that answered is a standby, starts, or ends.
+bool is_nobody_leading(http::Answer const& answer) {
+  auto const code = answer.ok() ? http::ProblemCode::internal : answer.problem().code;
+  return code == http::ProblemCode::not_leader || code == http::ProblemCode::unavailable;
 }
 
 }  // namespace
@@ -62,7 +66,7 @@ awaitable<void> Agent::live() {
   while (!is_fenced_) {
     auto const not_before = co_await join();
     if (not_before) {
-      co_await pause(*not_before + backoff_.next());
+      co_await http::pause(*not_before + backoff_.next());
       continue;
     }
     backoff_.reset();
@@ -177,11 +181,6 @@ void Agent::report(api::Trouble trouble) {
   troubled_.notify_all();
 }
 
-awaitable<void> Agent::pause(milliseconds duration) {
-  boost::asio::steady_timer timer(executor_, duration);
-  co_await timer.async_wait(boost::asio::use_awaitable);
-}
-
 void Agent::end_lease() {
   lease_ends_ = {};
   if (owned_ != nullptr) owned_->end();
@@ -199,21 +198,34 @@ void Agent::complain(std::string const& why) {
 }
 
 awaitable<void> Agent::hand_over(TimePoint deadline) {
+  constexpr milliseconds usual_pause{200};
+  std::string told;
+  while (!is_fenced_ && lease_ends_ != TimePoint() && steady_clock::now() < deadline) {
+    auto const answer = co_await ask_to_hand_over(deadline);
+    if (answer && !is_nobody_leading(*answer)) co_return tell_of_hand_over(*answer);
+    auto const why = answer ? problem_text(*answer) : answer.error().detail;
+    if (why != std::exchange(told, why))
+      log_->warn("{} could not be asked to hand shards over: {}; trying again until the drain timeout",
+                 options_.coordinator, why);
+    auto const wanted = std::chrono::seconds(answer ? answer->problem().retry_after_s.value_or(0) : 0);
+    co_await http::pause_until(std::min(deadline, steady_clock::now() + std::max<milliseconds>(wanted, usual_pause)));
+  }
+}
+
+awaitable<Result<http::Answer>> Agent::ask_to_hand_over(TimePoint deadline) {
   // Bounded by the time that a coordinator waits.
   constexpr milliseconds longest = std::chrono::minutes(10);
-  auto const left = std::min(longest, std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()));
-  if (is_fenced_ || lease_ends_ == TimePoint() || left <= milliseconds(0)) co_return;
+  auto const left = std::min(longest, std::chrono::ceil<milliseconds>(deadline - steady_clock::now()));
   http::Call call;
   call.method = http::Method::post;
   call.url =
       own_url() + "/handover?incarnation=" + options_.self.incarnation + "&wait=" + std::to_string(left.count()) + "ms";
-  auto const answer = co_await client_.send(std::move(call), steady_clock::now() + left + milliseconds(500));
-  if (!answer) {
-    log_->warn("{} could not be asked to hand shards over: {}", options_.coordinator, answer.error().detail);
-    co_return;
-  }
-  auto const said = answer->ok() ? http::decode<api::HandOverAnswer>(answer->body, http::UnknownFields::ignore)
-                                 : http::Checked<api::HandOverAnswer>(answer->problem());
+  co_return co_await client_.send(std::move(call), steady_clock::now() + left + milliseconds(500));
+}
+
+void Agent::tell_of_hand_over(http::Answer const& answer) {
+  auto const said = answer.ok() ? http::decode<api::HandOverAnswer>(answer.body, http::UnknownFields::ignore)
+                                : http::Checked<api::HandOverAnswer>(answer.problem());
   if (!said)
     log_->warn("shards were not handed over: {}", said.error().detail);
   else if (said->shards_left > 0)

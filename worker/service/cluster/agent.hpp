@@ -14,7 +14,7 @@
 #include "http/api/cluster/membership.hpp"
 #include "http/client/client.hpp"
 #include "metrics/worker_metrics.hpp"
-#include "worker/parameters/serving/owner_lease.hpp"
+#include "worker/parameters/serving/copy/owner_lease.hpp"
 #include "worker/service/cluster/backoff.hpp"
 
 namespace spdlog {
@@ -57,8 +57,8 @@ class Agent {
   // Reports a failed call between members to the coordinator: the next renewal is sent at once.
   void report(api::Trouble trouble);
 
-  // Asks the coordinator to move the shards of this worker to others; call before stop(). Returns when that is done or
-  // given up, or at the deadline.
+  // Asks the coordinator to move the shards of this worker to others; call before stop(). While no coordinator answers
+  // or leads it asks again. Returns when that is done or refused, or at the deadline.
   boost::asio::awaitable<void> hand_over(TimePoint deadline);
 
   // Tells the coordinator that the worker leaves. Call stop() first, or the agent joins again.
@@ -75,7 +75,8 @@ class Agent {
   boost::asio::awaitable<Renewal> renew();
   // `what`: a literal, path of this worker's resource at the coordinator.
   boost::asio::awaitable<Result<http::Answer>> give_back(std::string_view what, TimePoint deadline);
-  boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
+  boost::asio::awaitable<Result<http::Answer>> ask_to_hand_over(TimePoint deadline);
+  void tell_of_hand_over(http::Answer const& answer);
   void fence(std::string why);
   void end_lease();
   void complain(std::string const& why);  // logs each reason once, not once per attempt

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "http/routing/router.hpp"
-#include "worker/service/collectives/group_registry.hpp"
+#include "worker/service/collectives/groups/group_registry.hpp"
 
 namespace chorus::service {
 

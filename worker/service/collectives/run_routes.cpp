@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "http/message/trace_context.hpp"
-#include "worker/service/collectives/epoch_members.hpp"
+#include "worker/service/collectives/groups/epoch_members.hpp"
 #include "worker/service/requests/json_body.hpp"
 #include "worker/service/requests/problems.hpp"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "http/routing/router.hpp"
-#include "worker/service/collectives/group_registry.hpp"
-#include "worker/service/collectives/run_registry.hpp"
+#include "worker/service/collectives/groups/group_registry.hpp"
+#include "worker/service/collectives/runs/run_registry.hpp"
 #include "worker/service/requests/identity.hpp"
 
 namespace chorus::service {

@@ -40,7 +40,10 @@ MemoryKeeper::MemoryKeeper(boost::asio::any_io_executor executor, tensors::Pool&
       tasks_(std::move(executor)),
       thread_(std::move(instead)) {}
 
-void MemoryKeeper::start() { tasks_.spawn("memory keeper", watch()); }
+void MemoryKeeper::start() {
+  beat();
+  tasks_.spawn("memory keeper", watch());
+}
 
 boost::asio::awaitable<void> MemoryKeeper::stop() {
   tasks_.cancel();
@@ -52,9 +55,14 @@ boost::asio::awaitable<void> MemoryKeeper::watch() {
   for (;;) {
     timer.expires_after(patience_.period);
     co_await timer.async_wait(boost::asio::use_awaitable);
+    beat();
     give_back();
     say_once();
   }
+}
+
+void MemoryKeeper::beat() {
+  if (arena_ != nullptr) arena_->mapping().head().pulse.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool MemoryKeeper::is_short() {

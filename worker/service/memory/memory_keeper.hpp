@@ -1,5 +1,5 @@
 // Returns memory that the worker keeps for later tensors to the system: after a while, and soon if a process on this
-// host has no room in /dev/shm.
+// host has no room in /dev/shm. Shows those that read this worker's memory that it lives.
 #pragma once
 
 #include <atomic>
@@ -44,6 +44,7 @@ class MemoryKeeper {
 
  private:
   boost::asio::awaitable<void> watch();
+  void beat();
   [[nodiscard]] bool is_short();
   void give_back();
   void say_once();

@@ -54,6 +54,13 @@ struct World {
 
 }  // namespace
 
+TEST_CASE("those that read this worker's memory see from its start on that it lives") {
+  World w({.period = 1ms, .idle = 1h, .idle_in_shortage = 1h, .shortage = 0ms});
+  auto const& pulse = w.arena->mapping().head().pulse;
+  CHECK(pulse == 1);
+  w.run_until([&] { return pulse > 3; });
+}
+
 TEST_CASE("memory of deleted tensors is given back after a while") {
   World w({.period = 1ms, .idle = 5ms, .idle_in_shortage = 1h, .shortage = 0ms});
   auto const in_use = w.pool.acquire(MiB).value();

@@ -101,6 +101,10 @@ awaitable<std::optional<http::Problem>> ArrivingBlock::copy(std::span<std::byte 
 
 awaitable<Checked<std::shared_ptr<Block>>> receive_prepared(http::Body& body, std::uint64_t bytes, Pool& pool,
                                                             Helper& helper) {
+  if (!pool.can_ever_have(bytes))
+    co_return http::Problem(http::ProblemCode::payload_too_large,
+                            std::to_string(bytes) + " bytes do not fit into all the memory that this worker may use: " +
+                                std::to_string(pool.limit_bytes()) + " bytes, in whole pages (--memory-limit-bytes)");
   auto const arriving = ArrivingBlock::announce(pool, helper, bytes);
   if (!arriving) co_return to_problem(arriving.error());
   auto const read = co_await (*arriving)->read(body, 0, bytes);

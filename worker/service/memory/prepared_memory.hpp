@@ -63,7 +63,8 @@ class ArrivingBlock {
   std::optional<Error> failure_;  // of a portion
 };
 
-// Reads the body's next `bytes` into a new block.
+// Reads the body's next `bytes` into a new block. Problems: payload_too_large for what the pool can never have;
+// unavailable while it lacks memory; see Body::read_exactly.
 [[nodiscard]] boost::asio::awaitable<http::Checked<std::shared_ptr<tensors::Block>>> receive_prepared(
     http::Body& body, std::uint64_t bytes, tensors::Pool& pool, Helper& helper);
 

@@ -88,7 +88,14 @@ Checked<LocalShape> shape_local_call(Op op, std::uint32_t ranks, plan::Rank root
       auto const received = call.counts.empty() ? std::vector<std::uint64_t>(ranks, sent[rank]) : call.receive_counts;
       if (auto problem = check_counts("/receive_counts", received, ranks, rows.elements)) return std::move(*problem);
       if (auto problem = check_rows("sum up to ", sum(sent), tensor, rows.count)) return std::move(*problem);
-      local.sizes = plan::sizes_of_exchange(sent, received, rows.elements);
+      if (sent[rank] != received[rank])
+        return invalid_field("/receive_counts", "says " + std::to_string(received[rank]) +
+                                                    " of this rank itself, rank " + std::to_string(rank) +
+                                                    ", and counts says " + std::to_string(sent[rank]));
+      // With counts no member knows whether those of the others are equal.
+      local.sizes = call.counts.empty()
+                        ? plan::sizes_of_exchange(sent, received, rows.elements)
+                        : plan::Sizes{0, plan::times(sent, rows.elements), plan::times(received, rows.elements)};
       if (call.counts.empty()) local.elements = tensor.elements;
       if (!call.in_place) result_of(sum(received));
       return local;

@@ -70,9 +70,9 @@ std::optional<WireFormat> format_sent(RunOrder const& order) {
 }
 
 Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms) {
-  if (timeout_ms >= 1 && timeout_ms <= max_timeout_ms) return std::chrono::milliseconds(timeout_ms);
-  return invalid_field("/timeout_ms",
-                       "is " + std::to_string(timeout_ms) + ", expected 1 to " + std::to_string(max_timeout_ms));
+  if (timeout_ms >= 1 && timeout_ms <= api::longest_timeout_ms) return std::chrono::milliseconds(timeout_ms);
+  return invalid_field(
+      "/timeout_ms", "is " + std::to_string(timeout_ms) + ", expected 1 to " + std::to_string(api::longest_timeout_ms));
 }
 
 std::optional<http::Problem> check_schedule(api::Schedule const& schedule) {

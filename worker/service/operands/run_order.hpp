@@ -14,6 +14,7 @@
 #include "collectives/plan/sizes/sizes.hpp"
 #include "http/api/collectives/groups.hpp"
 #include "http/api/collectives/runs.hpp"
+#include "http/api/collectives/timeout.hpp"
 #include "http/json/problem.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/service/requests/identity.hpp"
@@ -61,9 +62,10 @@ struct RunOrder {
   std::string trace_id;  // of the trace that the run belongs to, or ""
   api::Schedule schedule;
   std::chrono::steady_clock::time_point deadline;
-};
 
-inline constexpr std::uint64_t max_timeout_ms = 24 * 3600 * 1000;
+  // True if this worker brings several tensors as one.
+  [[nodiscard]] bool brings_several() const { return parts > 0 || fused; }
+};
 
 // Problems: invalid_field for impossible values; epoch_fenced for a request to another worker or incarnation.
 [[nodiscard]] http::Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,

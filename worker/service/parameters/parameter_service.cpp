@@ -20,6 +20,7 @@ ParameterService::ParameterService(Parts parts)
       threads_(parts.instead, thread_count()),
       checkpoint_disk_(parts.executor, checkpoints::posix_files(), parts.disk_patience),
       log_disk_(parts.executor, checkpoints::posix_files(), parts.disk_patience),
+      log_lock_(parts.log_directory),
       log_(parts.log),
       identity_(parts.identity),
       access_(parts.executor, parts.client, parts.checksums, parts.coordinator),

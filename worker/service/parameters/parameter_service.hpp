@@ -9,6 +9,7 @@
 
 #include "base/runtime/side_thread.hpp"
 #include "metrics/worker_metrics.hpp"
+#include "worker/parameters/log/directory_lock.hpp"
 #include "worker/service/parameters/shards/checkpoint_routes.hpp"
 #include "worker/service/parameters/shards/shard_routes.hpp"
 #include "worker/service/parameters/values/parameter_routes.hpp"
@@ -39,6 +40,7 @@ class ParameterService {
     parameters::OwnerLease const* lease;  // null: owners need no lease
     spdlog::logger& log;
   };
+  // Throws std::runtime_error if another worker uses the directory of logs.
   explicit ParameterService(Parts parts);
   ~ParameterService();
   ParameterService(ParameterService const&) = delete;
@@ -69,6 +71,7 @@ class ParameterService {
   http::SideThread threads_;
   // Possibly different disks: one that hangs does not delay calls to the other.
   parameters::Disk checkpoint_disk_, log_disk_;
+  parameters::DirectoryLock const log_lock_;
   spdlog::logger& log_;
   Identity const& identity_;
   parameters::Access access_;

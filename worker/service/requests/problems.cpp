@@ -109,6 +109,14 @@ ProblemCode problem_code(std::error_code code) {
   return ProblemCode::internal;
 }
 
+engine::EngineErrc to_errc(ProblemCode code) {
+  using enum engine::EngineErrc;
+  for (auto const errc :
+       {peer_lost, deadline_exceeded, plan_mismatch, forbidden, epoch_fenced, corrupt_frame, device_failed})
+    if (of(errc) == code) return errc;
+  return aborted;
+}
+
 http::Problem to_problem(Error const& error, std::vector<std::uint32_t> ranks) {
   http::Problem problem(problem_code(error.code), error.detail.empty() ? error.code.message() : error.detail);
   problem.ranks = std::move(ranks);

@@ -165,6 +165,20 @@ TEST_CASE("lack of memory is a problem, not an end") {
   CHECK(worker.put_bytes("b", std::string(700000, 'x')).status == 201);
 }
 
+TEST_CASE("a tensor that is larger than all the memory that there may be is not worth another try") {
+  auto options = test_options();
+  options.memory_limit_bytes = 1'000'000;
+  LiveWorker worker(options);
+  for (auto const bytes : {2'000'000, 1'000'000}) {  // the second one needs whole pages
+    auto const refused = worker.put_bytes("a", std::string(static_cast<std::size_t>(bytes), 'x'));
+    CHECK(refused.status == 413);
+    CHECK(refused.code() == "payload_too_large");
+    CHECK(refused.header("Retry-After").empty());
+    CHECK(refused.body.find("--memory-limit-bytes") != std::string::npos);
+  }
+  CHECK(worker.put_bytes("a", std::string(900'000, 'x')).status == 201);
+}
+
 TEST_CASE("of two bodies that fit only one at a time one is refused on its way, and the other stays") {
   constexpr std::size_t mebi = 1 << 20, size = 6 * mebi;
   auto options = test_options();

@@ -69,6 +69,7 @@ class ParameterInfo:
     device: str | None = None
     bytes: int | None = None
     epoch: int | None = None
+    uid: str | None = None
     why: str | None = None
     state: str | None = None
     endpoints: list[ParameterEndpoint] = dataclasses.field(default_factory=list)

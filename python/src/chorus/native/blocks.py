@@ -18,7 +18,8 @@ class Blocks(Caller):
     `counts`.
 
     A result without `out` is a new array. It has whole rows of the tensor's shape; where its elements are no whole
-    rows it has one dimension. Its memory is numpy's: `Worker.empty` saves a copy between workers of a host.
+    rows it has one dimension. It is numpy's, also for a tensor on a GPU: pass `out` there for a result on the GPU.
+    `Worker.empty` saves a copy between workers of a host.
     """
 
     def all_gather(
@@ -66,7 +67,7 @@ class Blocks(Caller):
         if in_place:
             return self._inside("all_gather", tensor, out, dtype, how, async_op)
         read = tensors.read(tensor, dtype)
-        to = self._whole(read, counts) if out is None else tensors.written(out, dtype)
+        to = self._whole(read, counts) if out is None else tensors.filled(out, dtype)
         return self._collective("all_gather", [read, to], how, to.array, async_op)
 
     def reduce_scatter(
@@ -115,7 +116,7 @@ class Blocks(Caller):
         if in_place:
             return self._inside("reduce_scatter", tensor, out, dtype, how, async_op)
         read = tensors.read(tensor, dtype)
-        to = self._own(read, counts) if out is None else tensors.written(out, dtype)
+        to = self._own(read, counts) if out is None else tensors.filled(out, dtype)
         return self._collective("reduce_scatter", [read, to], how, to.array, async_op)
 
     def gather(
@@ -149,7 +150,7 @@ class Blocks(Caller):
         read = tensors.read(tensor, dtype)
         if self.rank != root:
             return self._collective("gather", [read, None], how, None, async_op)
-        to = self._whole(read, counts) if out is None else tensors.written(out, dtype)
+        to = self._whole(read, counts) if out is None else tensors.filled(out, dtype)
         return self._collective("gather", [read, to], how, to.array, async_op)
 
     def scatter(
@@ -183,12 +184,12 @@ class Blocks(Caller):
         if self.rank != root:
             if out is None:
                 raise TypeError(f"scatter: rank {self.rank} is not the root, and needs out")
-            to = tensors.written(out, dtype)
+            to = tensors.filled(out, dtype)
             return self._collective("scatter", [None, to], how, to.array, async_op)
         if tensor is None:
             raise TypeError(f"scatter: rank {root} is the root, and needs a tensor")
         read = tensors.read(tensor, dtype)
-        to = self._own(read, counts) if out is None else tensors.written(out, dtype)
+        to = self._own(read, counts) if out is None else tensors.filled(out, dtype)
         return self._collective("scatter", [read, to], how, to.array, async_op)
 
     def all_to_all(
@@ -230,7 +231,7 @@ class Blocks(Caller):
             return self._inside("all_to_all", tensor, out, dtype, how, async_op)
         read = tensors.read(tensor, dtype)
         if out is not None:
-            to = tensors.written(out, dtype)
+            to = tensors.filled(out, dtype)
         elif receive_counts is not None:
             to = tensors.new(read.dtype, tensors.shape_of(sum(receive_counts), read.shape))
         else:
@@ -265,7 +266,7 @@ class Blocks(Caller):
             return self._collective_of_lists(name, read, made, how, [one.array for one in made], async_op)
         if not tensors.is_list(out) or len(out) != len(read):
             raise TypeError(f"{name} of a list of {len(read)} takes a list of as many for out")
-        to = [tensors.written(one, dtype) for one in out]
+        to = [tensors.filled(one, dtype) for one in out]
         return self._collective_of_lists(name, read, to, how, out, async_op)
 
     def _exchanged(self, read: Operand) -> Operand:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..workers import RemoteWorker
 from . import abi, options
 from .handles import Handle
 from .library import Library
-from .tensors import Operand
+from .tensors import Operand, fetched
 from .work import Request, Requests, Work
 
 
@@ -72,7 +72,7 @@ class Caller:
     ) -> Any:
         """Calls ``chorus_<name>`` with tensors as they are declared, None for NULL."""
         structs = [None if one is None else ctypes.byref(one.struct) for one in tensors]
-        return self._run(name, (*structs, ctypes.byref(how)), (tensors, how), result, async_op)
+        return self._run(name, tensors, (*structs, ctypes.byref(how)), how, result, async_op)
 
     def _collective_of_list(
         self, name: str, tensors: Sequence[Operand], how: abi.CollectiveOptions, result: Any, async_op: bool
@@ -81,8 +81,8 @@ class Caller:
         listed = (abi.Tensor * len(tensors))()
         for place, one in enumerate(tensors):
             listed[place] = one.struct
-        keep = (tensors, listed, how)
-        return self._run(f"{name}_list", (listed, len(tensors), ctypes.byref(how)), keep, result, async_op)
+        arguments = (listed, len(tensors), ctypes.byref(how))
+        return self._run(f"{name}_list", tensors, arguments, (listed, how), result, async_op)
 
     def _collective_of_lists(
         self,
@@ -96,25 +96,43 @@ class Caller:
         """The same of the form that takes a list of inputs, None in place, and one of as many outputs."""
         read = None if inputs is None else (abi.ConstTensor * len(inputs))(*(one.struct for one in inputs))
         written = (abi.Tensor * len(outputs))(*(one.struct for one in outputs))
-        keep = (inputs, outputs, read, written, how)
         arguments = (read, written, len(outputs), ctypes.byref(how))
-        return self._run(f"{name}_list", arguments, keep, result, async_op)
+        operands = (*(inputs or ()), *outputs)
+        return self._run(f"{name}_list", operands, arguments, (read, written, how), result, async_op)
 
-    def _run(self, name: str, arguments: tuple[Any, ...], keep: Any, result: Any, async_op: bool) -> Any:
+    def _run(
+        self,
+        name: str,
+        operands: Sequence[Operand | None],
+        arguments: tuple[Any, ...],
+        keep: Any,
+        result: Any,
+        async_op: bool,
+        nbytes: Callable[[], int] | None = None,
+    ) -> Any:
+        """Calls ``chorus_<name>`` with `arguments`, which are of `operands` and of `keep`.
+
+        `nbytes` returns after the call how much of an array it has written, where that is not all.
+        """
+        results = fetched(operands, nbytes)
         # Only the main thread runs handlers of signals: it waits in slices, others in the library.
         waits = self._worker.interruptible and threading.current_thread() is threading.main_thread()
         if not async_op and not waits:
-            with self._handle as group:
+            with results, self._handle as group:
                 self._library.call(f"chorus_{name}", group, *arguments)
             return result
-        request = Request(self._library, keep)
+        request = Request(self._library, (operands, keep))
         self._requests.add(request)  # before it begins: whatever interrupts this, the arrays live
         try:
             with self._handle as group:
                 self._library.call(f"chorus_{name}_async", group, *arguments, ctypes.byref(request.pointer))
         except BaseException:
+            results.finish(False)
             if not request.pointer:
                 self._requests.drop(request)
             raise
-        work = Work(request, self._requests, result, self)
-        return work if async_op else work.wait()
+        work = Work(request, self._requests, result, self, results)
+        if async_op:
+            return work
+        with results:
+            return work.wait()

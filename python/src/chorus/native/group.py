@@ -20,14 +20,16 @@ class Group(Blocks, Messages):
     Calls of one membership run one after the other, in the order in which they were issued, from any thread; no thread
     touches their arrays meanwhile.
 
-    Arrays are numpy's, anything with a buffer, and tensors on the CPU that have ``__dlpack__``, such as torch's. One
-    that is contiguous is used where it lies. One that is not is copied once where the call reads it, and refused where
-    the call writes to it.
+    Arrays are numpy's, anything with a buffer, and tensors that have ``__dlpack__``, such as torch's. One that is
+    contiguous is used where it lies. One that is not, and a scalar of numpy, is copied once where the call reads it,
+    and refused where the call writes to it. One on a GPU of CUDA is copied to pinned memory of the host before the
+    call, after what its library has queued, and has its result when the call returns; new arrays are numpy's.
 
     Arguments of every collective:
 
     =============== ====================================================================================================
-    dtype           what the elements are, where the array cannot say it: ``"bf16"`` for uint16
+    dtype           what the elements are, where the array cannot say it: ``"bf16"`` or ``"f16"`` for their bits as
+                    uint16
     reduce          ``"sum"``, ``"avg"``, ``"min"``, ``"max"``, ``"prod"``, ``"band"``, ``"bor"``, ``"bxor"``
     counts          elements per rank's block, one for each rank; without it blocks as equal as can be
     algorithm       a name from docs/reference/algorithms.md, with `arity` and `algorithm_shape` where it takes one
@@ -69,13 +71,14 @@ class Group(Blocks, Messages):
         self.close()
 
     def close(self) -> None:
-        """Refuses further calls. To close again is no error.
+        """Refuses further calls, and waits for those of other threads. To close again is no error.
 
-        The worker stays a member until it is closed; the group of `chorus.init` closes it.
+        The worker stays a member until it is closed. The group of `chorus.init` closes it, which ends calls of other
+        threads with `chorus.Aborted`.
         """
-        self._handle.close()
         if self._ends_worker:
-            self._worker.close()
+            self._worker.close()  # first: this ends what the handle would wait for
+        self._handle.close()
 
     @functools.cached_property
     def members(self) -> list[str]:
@@ -101,7 +104,7 @@ class Group(Blocks, Messages):
         NotAssigned, NoCoordinator
             The first of `ranks` has not called within `timeout`, or the coordinator does not answer.
         """
-        numbers, count = options.numbers("ranks", ranks)
+        numbers, count = options.whole_numbers("ranks", ranks)
         pointer = ctypes.c_void_p()
         with self._handle as group:
             self._library.call(
@@ -172,7 +175,7 @@ class Group(Blocks, Messages):
             error_feedback=error_feedback,
         )
         if _is_list(tensor, out):
-            return self._list("all_reduce", tensor, dtype, how, True, async_op)
+            return self._list("all_reduce", tensor, tensors.written, dtype, how, async_op)
         return self._reduced("all_reduce", tensor, out, out is None, dtype, how, True, async_op)
 
     def reduce(
@@ -218,7 +221,8 @@ class Group(Blocks, Messages):
         )
         at_root = self.rank == root
         if _is_list(tensor, out):
-            return self._list("reduce", tensor, dtype, how, True, async_op, at_root)
+            operand = functools.partial(tensors.written, has_result=at_root)
+            return self._list("reduce", tensor, operand, dtype, how, async_op, at_root)
         inside = out is None if in_place is None else in_place
         return self._reduced("reduce", tensor, out, inside, dtype, how, at_root, async_op)
 
@@ -255,11 +259,14 @@ class Group(Blocks, Messages):
             compression=compression,
             error_feedback=error_feedback,
         )
-        writes = self.rank != root or compression is not None
+        operand: tensors.Maker = tensors.filled
+        if self.rank == root and compression is None:
+            operand = tensors.only_read
+        elif self.rank == root:
+            operand = tensors.written
         if _is_list(tensor, None):
-            return self._list("broadcast", tensor, dtype, how, writes, async_op)
-        operand = tensors.written(tensor, dtype) if writes else tensors.only_read(tensor, dtype)
-        return self._collective("broadcast", [operand], how, tensor, async_op)
+            return self._list("broadcast", tensor, operand, dtype, how, async_op)
+        return self._collective("broadcast", [operand(tensor, dtype)], how, tensor, async_op)
 
     def barrier(self, *, algorithm: str | None = None, timeout: float | None = None, async_op: bool = False) -> Any:
         """Returns when every member has called it."""
@@ -280,25 +287,25 @@ class Group(Blocks, Messages):
         if in_place:
             if out is not None:
                 raise TypeError(f"{name} in place takes no out")
-            operand = tensors.written(tensor, dtype)
+            operand = tensors.written(tensor, dtype, has_result)
             return self._collective(name, [None, operand], how, tensor if has_result else None, async_op)
         read = tensors.read(tensor, dtype)
         if not has_result:
             return self._collective(name, [read, None], how, None, async_op)
-        to = tensors.new(read.dtype, read.shape) if out is None else tensors.written(out, dtype)
+        to = tensors.new(read.dtype, read.shape) if out is None else tensors.filled(out, dtype)
         return self._collective(name, [read, to], how, to.array, async_op)
 
     def _list(
         self,
         name: str,
         listed: Sequence[Any],
+        operand: tensors.Maker,
         dtype: str | None,
         how: abi.CollectiveOptions,
-        writes: bool,
         async_op: bool,
         has_result: bool = True,
     ) -> Any:
-        operands = [(tensors.written if writes else tensors.only_read)(one, dtype) for one in listed]
+        operands = [operand(one, dtype) for one in listed]
         return self._collective_of_list(name, operands, how, listed if has_result else None, async_op)
 
 

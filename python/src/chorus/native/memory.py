@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import numbers
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from .library import Library
 
 def allocate(library: Library, worker: int, shape: int | Sequence[int], dtype: str) -> Any:
     """Returns a new array in memory of a worker, which is freed with the array's last view."""
-    given = (shape,) if isinstance(shape, int) else shape
+    given = (shape,) if isinstance(shape, (int, numbers.Integral)) else shape
     extents = tuple(options.unsigned("shape", extent, 63) for extent in given)
     size = dtypes.ITEMSIZE[dtypes.check(dtype)] * math.prod(extents)
     if size == 0:
@@ -66,6 +67,8 @@ def _end(handle: Handle, operand: tensors.Operand) -> None:
 def register(library: Library, worker: int, array: Any) -> Registration:
     """Registers the pages of an array."""
     operand = tensors.written(array, None)
+    if operand.staged is not None:
+        raise TypeError(f"the array is on {operand.staged.name}, expected memory of the host")
     pointer = ctypes.c_void_p()
     size = operand.elements * dtypes.ITEMSIZE[operand.dtype]
     library.call("chorus_memory_register", worker, operand.struct.data, size, ctypes.byref(pointer))

@@ -90,7 +90,7 @@ class Messages(Caller):
         read = tensors.read(tensor, dtype)
         how = options.message(tag=tag, timeout=timeout)
         arguments = (ctypes.byref(read.struct), options.unsigned("peer", peer), ctypes.byref(how))
-        return self._run("send", arguments, (read, how), None, async_op)
+        return self._run("send", (read,), arguments, how, None, async_op)
 
     def recv(
         self,
@@ -117,10 +117,10 @@ class Messages(Caller):
         -------
         Received
         """
-        into = tensors.written(tensor, dtype)
+        into = tensors.filled(tensor, dtype)
         how, received = options.message(tag=tag, timeout=timeout), Received(into)
         arguments = (ctypes.byref(into.struct), _source(source), ctypes.byref(how), ctypes.byref(received._struct))
-        return self._run("recv", arguments, (into, how, received), received, async_op)
+        return self._run("recv", (into,), arguments, (how, received), received, async_op, lambda: received.bytes)
 
     def sendrecv(
         self,
@@ -140,7 +140,7 @@ class Messages(Caller):
         -------
         Received
         """
-        read, into = tensors.read(tensor, dtype), tensors.written(out, dtype)
+        read, into = tensors.read(tensor, dtype), tensors.filled(out, dtype)
         how, received = options.message(tag=tag, timeout=timeout), Received(into)
         arguments = (
             ctypes.byref(read.struct),
@@ -150,7 +150,8 @@ class Messages(Caller):
             ctypes.byref(how),
             ctypes.byref(received._struct),
         )
-        return self._run("sendrecv", arguments, (read, into, how, received), received, async_op)
+        keep = (how, received)
+        return self._run("sendrecv", (read, into), arguments, keep, received, async_op, lambda: received.bytes)
 
 
 def _source(source: int | None) -> int:

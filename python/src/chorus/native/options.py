@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import numbers
 import operator
 import os
 from collections.abc import Mapping, Sequence
@@ -43,10 +44,12 @@ def text(name: str, value: str | os.PathLike[str] | None) -> bytes | None:
 
 
 def milliseconds(name: str, seconds: float) -> int:
-    """Returns seconds as milliseconds, at least 1 and at most a year."""
-    if not isinstance(seconds, (int, float)) or math.isnan(seconds) or seconds <= 0:
+    """Returns seconds, a number of Python or of numpy, as milliseconds: at least 1 and at most a year."""
+    if not isinstance(seconds, numbers.Real):
+        raise TypeError(f"{name} is {seconds!r}, expected seconds")
+    if math.isnan(seconds) or seconds <= 0:
         raise ValueError(f"{name} is {seconds!r}, expected seconds above 0")
-    return max(1, round(1000 * min(seconds, LONGEST_S)))
+    return max(1, round(1000 * min(float(seconds), LONGEST_S)))
 
 
 def reduction(name: str) -> int:
@@ -58,11 +61,11 @@ def reduction(name: str) -> int:
 
 
 def _list(name: str, values: Sequence[int], kind: Any, bits: int) -> tuple[Any, int]:
-    numbers = [unsigned(f"{name}[{i}]", value, bits) for i, value in enumerate(values)]
-    return (kind * len(numbers))(*numbers), len(numbers)
+    listed = [unsigned(f"{name}[{i}]", value, bits) for i, value in enumerate(values)]
+    return (kind * len(listed))(*listed), len(listed)
 
 
-def numbers(name: str, values: Sequence[int]) -> tuple[Any, int]:
+def whole_numbers(name: str, values: Sequence[int]) -> tuple[Any, int]:
     """Returns a list of numbers of 32 bits as C takes it, and its length."""
     return _list(name, values, ctypes.c_uint32, 32)
 
@@ -104,14 +107,14 @@ def collective(
     if arity is not None:
         made.arity = unsigned("arity", arity)
     if algorithm_shape is not None:
-        numbers, made.algorithm_shape_length = _list("algorithm_shape", algorithm_shape, ctypes.c_uint32, 32)
-        made.algorithm_shape = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_uint32))
+        listed, made.algorithm_shape_length = _list("algorithm_shape", algorithm_shape, ctypes.c_uint32, 32)
+        made.algorithm_shape = ctypes.cast(listed, ctypes.POINTER(ctypes.c_uint32))
     if counts is not None:
-        numbers, made.counts_length = _list("counts", counts, ctypes.c_uint64, 64)
-        made.counts = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_uint64))
+        listed, made.counts_length = _list("counts", counts, ctypes.c_uint64, 64)
+        made.counts = ctypes.cast(listed, ctypes.POINTER(ctypes.c_uint64))
     if receive_counts is not None:
-        numbers, made.receive_counts_length = _list("receive_counts", receive_counts, ctypes.c_uint64, 64)
-        made.receive_counts = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_uint64))
+        listed, made.receive_counts_length = _list("receive_counts", receive_counts, ctypes.c_uint64, 64)
+        made.receive_counts = ctypes.cast(listed, ctypes.POINTER(ctypes.c_uint64))
     if timeout is not None:
         made.timeout_ms = milliseconds("timeout", timeout)
     made.compression, made.between, made.allow = _compression(compression)
@@ -122,7 +125,7 @@ def collective(
 def message(*, tag: int = 0, timeout: float | None = None) -> abi.MessageOptions:
     """Returns ``chorus_message_options_t``."""
     made = abi.MessageOptions(size=ctypes.sizeof(abi.MessageOptions))
-    made.tag = unsigned("tag", tag)
+    made.tag = unsigned("tag", tag, 31)
     if timeout is not None:
         made.timeout_ms = milliseconds("timeout", timeout)
     return made

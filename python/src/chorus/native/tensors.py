@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .. import buffers, dtypes
 from ..buffers import Content
+from ..cuda import staging
+from ..cuda.results import NONE, Results
 from . import abi
 
 _DTYPE = {name: number for number, name in enumerate(abi.DTYPES)}
@@ -59,10 +61,20 @@ class Operand:
         Its memory.
     struct : type
         `abi.Tensor` or `abi.ConstTensor`.
+    fetches, stores : bool
+        Whether the call reads the array before it writes to it, and writes to it: which copies one on a GPU needs.
     """
 
-    def __init__(self, array: Any, content: Content, struct: type[ctypes.Structure]) -> None:
+    def __init__(
+        self,
+        array: Any,
+        content: Content,
+        struct: type[ctypes.Structure],
+        fetches: bool = False,
+        stores: bool = False,
+    ) -> None:
         self.array, self.dtype, self.shape = array, content.dtype, content.shape
+        self.staged, self.fetches, self.stores = content.staged, fetches, stores
         self.elements = content.view.nbytes // dtypes.ITEMSIZE[content.dtype]
         self._keep = content
         where = address(content.view) if content.view.nbytes else None
@@ -76,29 +88,75 @@ def is_list(tensor: Any) -> bool:
 
 def read(array: Any, dtype: str | None) -> Operand:
     """Returns an array that a call only reads; one that is not contiguous is copied once."""
-    return Operand(array, buffers.to_send(array, dtype), abi.ConstTensor)
+    return Operand(array, buffers.to_read(array, dtype), abi.ConstTensor, fetches=True)
 
 
-def written(array: Any, dtype: str | None) -> Operand:
-    """Returns an array that a call writes to, and may read.
+def written(array: Any, dtype: str | None, has_result: bool = True) -> Operand:
+    """Returns an array that a call reads and writes to; without `has_result` it has the same elements afterwards.
 
     Raises
     ------
     ValueError
         It is read-only or not contiguous.
     """
-    return Operand(array, buffers.to_write(array, dtype), abi.Tensor)
+    return Operand(array, buffers.to_write(array, dtype), abi.Tensor, fetches=True, stores=has_result)
+
+
+def filled(array: Any, dtype: str | None) -> Operand:
+    """Returns an array whose elements a call writes without reading them.
+
+    Raises
+    ------
+    ValueError
+        It is read-only or not contiguous.
+    """
+    return Operand(array, buffers.to_write(array, dtype), abi.Tensor, stores=True)
 
 
 def only_read(array: Any, dtype: str | None) -> Operand:
     """Returns an array that is only read by a function whose argument is one that others write to."""
-    return Operand(array, buffers.to_send(array, dtype), abi.Tensor)
+    return Operand(array, buffers.to_read(array, dtype), abi.Tensor, fetches=True)
 
 
 def new(dtype: str, shape: Sequence[int]) -> Operand:
     """Returns a new array that a call writes to."""
     array, view = buffers.new(dtype, shape)
     return Operand(array, Content(view, dtype, tuple(shape), array), abi.Tensor)
+
+
+Maker = Callable[[Any, str | None], Operand]  # `read`, `written`, ...
+
+
+def fetched(operands: Iterable[Operand | None], nbytes: Callable[[], int] | None) -> Results:
+    """Copies what a call reads of arrays on GPUs, and returns those that it writes to.
+
+    Parameters
+    ----------
+    nbytes : callable, optional
+        As of `Results`.
+
+    Raises
+    ------
+    DeviceFailed
+        A copy failed.
+    ValueError
+        One of the arrays belongs to a call that nobody has waited for.
+    """
+    for one in operands:
+        if one is not None and one.staged is not None:
+            break
+    else:
+        return NONE
+    on_gpus = [one for one in operands if one is not None and one.staged is not None]
+    read = [one.staged for one in on_gpus if one.staged is not None and one.fetches]
+    results = Results([one.staged for one in on_gpus if one.staged is not None and one.stores], nbytes)
+    results.claim(read)
+    try:
+        staging.fetch(read)
+    except BaseException:
+        results.finish(False)
+        raise
+    return results
 
 
 def shape_of(elements: int, like: Sequence[int]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..cuda.results import NONE, Results
 from ..deadline import Deadline
 from ..errors import ChorusError, NoAnswer
 from ..problems import Cancelled
@@ -141,17 +142,23 @@ class Work:
 
     Its arrays are used until it has ended: do not read what it writes, nor write what it reads, before then. Its
     timeout ends it, and the worker's close; a receive also `cancel`. A `Work` that is dropped goes on.
+
+    Arrays on GPUs have their results when `wait` has returned, or `done` has returned True, and not if the `Work` is
+    dropped before. Other calls do not take them until then.
     """
 
-    def __init__(self, request: Request, requests: Requests, result: Any, owner: object) -> None:
+    def __init__(
+        self, request: Request, requests: Requests, result: Any, owner: object, results: Results = NONE
+    ) -> None:
         self._request, self._requests, self._result = request, requests, result
         self._owner = owner  # the group, and by it the worker
+        self._results = results  # on GPUs
 
     def __repr__(self) -> str:
         return f"Work({'ended' if self._request.ended else 'not known to have ended'})"
 
     def done(self) -> bool:
-        """Whether it has ended, well or not; never waits."""
+        """Whether it has ended, well or not; never waits for that."""
         self._request.check_process()
         return self._ended(self._request.test())
 
@@ -171,7 +178,8 @@ class Work:
         Raises
         ------
         ChorusError
-            The collective failed: `chorus.PeerLost`, `chorus.Mismatch` and others, with `ranks`.
+            The collective failed: `chorus.PeerLost`, `chorus.Mismatch` and others, with `ranks`. Or its result could
+            not be copied to a GPU: `chorus.DeviceFailed`.
         NoAnswer
             It has not ended within `timeout`, and goes on.
         """
@@ -195,20 +203,25 @@ class Work:
             has ended, or has met its message, or is no receive; it goes on.
         """
         self._request.check_process()
-        return self._request.cancel()
+        cancelled = self._request.cancel()
+        if cancelled:
+            self._results.finish(False)
+        return cancelled
 
     @property
     def result(self) -> Any:
         """What `wait` returns; raises `chorus.NoAnswer` before the end."""
         if not self.done():
             raise NoAnswer("the collective has not ended, and goes on")
-        if self._request.error is not None:
-            raise self._request.error.with_traceback(None)
+        error = self._request.error or self._results.error
+        if error is not None:
+            raise error.with_traceback(None)
         return self._result
 
     def _ended(self, ended: bool) -> bool:
         if ended:
             self._requests.drop(self._request)
+            self._results.finish(self._request.error is None)
         return ended
 
 

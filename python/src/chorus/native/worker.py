@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import numbers
 import os
 import pathlib
 import ssl
@@ -258,7 +259,7 @@ class Worker:
         """
         given = abi.GroupOptions(size=ctypes.sizeof(abi.GroupOptions))
         given.order = options.text("order", order)
-        if isinstance(workers, int):
+        if isinstance(workers, (int, numbers.Integral)):
             given.ranks = options.unsigned("workers", workers)
         else:
             given.workers, given.workers_length = _texts("workers", workers)

@@ -15,9 +15,10 @@ from torch.distributed.distributed_c10d import Backend
 
 from .elastic import Elastic
 from .embedding import Embedding
+from .ended import TooLate
 from .rendezvous import create
 
-__all__ = ["Elastic", "Embedding", "create"]
+__all__ = ["Elastic", "Embedding", "TooLate", "create"]
 
 
 def _register() -> None:

@@ -73,9 +73,15 @@ def _compile(command: list[str], path: pathlib.Path) -> None:
     made = path.with_suffix(f".{os.getpid()}")
     ran = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True)
     if ran.returncode != 0:
+        missing = ""
+        if "chorus/chorus.h" in ran.stderr and _headers() is None:
+            missing = (
+                f"chorus/chorus.h is neither in {', '.join(map(str, _folders()))} nor where the compiler looks: "
+                "install libchorus-dev, or name its folder include in CPATH\n"
+            )
         raise BuildFailed(
             f"the extension for torch.distributed cannot be compiled: {shlex.join(command)} ended with "
-            f"{ran.returncode}:\n{ran.stderr[-4000:]}\n"
+            f"{ran.returncode}:\n{ran.stderr[-4000:]}\n{missing}"
             "PyTorch's headers come with its wheels; in Debian with libtorch-dev and pybind11-dev. CXX names a compiler"
         )
     made.rename(path)
@@ -113,13 +119,15 @@ def standard(version: str) -> str:
 
 
 def _headers() -> pathlib.Path | None:
-    """Returns the folder that has chorus/chorus.h; None where the compiler finds it by itself."""
+    """Returns the folder that has chorus/chorus.h; None where the compiler finds it by itself, or nobody does."""
+    return next((folder for folder in _folders() if (folder / "chorus/chorus.h").exists()), None)
+
+
+def _folders() -> list[pathlib.Path]:
+    """Returns where chorus/chorus.h may be, beside where the compiler looks."""
     beside = pathlib.Path(library.load().path).parent
     source = pathlib.Path(__file__).resolve().parents[4]
-    for folder in (source / "library/include", beside / "include", beside.parent / "include"):
-        if (folder / "chorus/chorus.h").exists():
-            return folder
-    return None
+    return [source / "library/include", beside / "include", beside.parent / "include"]
 
 
 def _digest(command: list[str]) -> str:

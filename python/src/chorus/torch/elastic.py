@@ -17,7 +17,7 @@ from ..native.problems import BadArgument, Fenced, Stopped
 from ..native.worker import Worker
 from ..problems import UnknownGroup
 from ..ranks import Place, place_of
-from . import build
+from . import build, ended
 from .rendezvous import enter
 from .session import Lent, worker_options
 from .state import Stateful, share
@@ -31,7 +31,8 @@ class Elastic:
     The ranks are the members of a group that shrinks: when one is lost, the others are its next epoch; when the
     process is started again, with the same environment, it enters in another one. At the beginning of each epoch the
     rank that has done the most steps broadcasts its step, model, optimizer and `others`, so that all go on from there
-    with the same bits. A step that was interrupted is done again. Nothing is written to disk or read from it.
+    with the same bits. A step that was interrupted is done again. Nothing is written to disk or read from it. A process
+    that is started again when the others have ended raises `TooLate`.
 
     The environment says which rank of which group a process is, as for `chorus.init`: `chorus.launch` sets it, and
     starts ranks again with ``--restarts``. Calls of torch.distributed go to the ranks that are there; its process group
@@ -74,9 +75,11 @@ class Elastic:
         self._module, self._optimizer, self._others = model, optimizer, others
         self._timeout, self._options, self._is_new = timeout, options, True
         self._place = place = place_of(os.environ)
+        ended.check(place)
         self._worker = Worker(place.coordinator, place.id(place.rank), interruptible=False, **worker_options())
         try:
             if place.rank == 0:
+                ended.forget(place)  # of an earlier program
                 _make_group(place, min_ranks, timeout)
             self._form()
         except BaseException:
@@ -105,6 +108,8 @@ class Elastic:
                 if not _ends_epoch(error):
                     raise
             self._form()
+        if kind is None and self.rank == 0:
+            ended.tell(self._place, self.step)
         self.close()
 
     def close(self) -> None:
@@ -168,6 +173,8 @@ class Elastic:
         steps = [torch.empty((), dtype=torch.int64) for _ in range(self.size)]
         dist.all_gather(steps, torch.tensor(-1 if self._is_new else self.step))
         source = max(range(self.size), key=lambda rank: (int(steps[rank]), -rank))
+        if int(steps[source]) == -1:  # nobody has done a step yet, or all who had have ended
+            ended.check(self._place)
         share([self._module, self._optimizer, *self._others], source)
         self.step = self.began = max(0, int(steps[source]))
         self._is_new = False
@@ -187,5 +194,5 @@ def _make_group(place: Place, min_ranks: int, timeout: float) -> None:
 def _ends_epoch(error: Exception) -> bool:
     """Whether a call of the group has failed, and not the program."""
     if isinstance(error, ChorusError):
-        return not isinstance(error, (BadArgument, Fenced, Stopped))
+        return not isinstance(error, (BadArgument, Fenced, Stopped, ended.TooLate))
     return isinstance(error, RuntimeError) and "chorus: " in str(error)  # torch hands over the text alone

@@ -8,6 +8,7 @@ import torch
 
 from ..messages import PushAnswer
 from ..parameter import Parameter
+from ..problems import RowsExhausted
 
 _DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -41,7 +42,8 @@ class Embedding(torch.nn.Module):  # type: ignore[misc]
             )
         self.parameter = parameter
         self._pulled: list[tuple[Any, Any]] = []  # numbers of rows, and the rows, whose gradients come to be
-        self._pushed: dict[str, Any] | None = None  # the push that has had no answer
+        self._waiting: list[tuple[Any, Any]] = []  # numbers of rows, and gradients, of the next push
+        self._pushed: dict[str, Any] | None = None  # the push that has to be repeated
 
     def extra_repr(self) -> str:
         return repr(self.parameter)
@@ -70,7 +72,9 @@ class Embedding(torch.nn.Module):  # type: ignore[misc]
     def push(self, *, clock: int | None = None, timeout: float | None = None) -> PushAnswer | None:
         """Pushes the gradients of all rows looked up since the last push, as one push that counts once.
 
-        After an exception that leaves the push in doubt, the next call repeats it first.
+        After an exception by which nothing was applied the next call pushes these gradients as well. After one that
+        leaves the push in doubt, or `RowsExhausted`, by which a part may have been applied, it first repeats the push as
+        it was. To do without, make another object of ``client.parameter(name)``.
 
         Parameters
         ----------
@@ -83,19 +87,26 @@ class Embedding(torch.nn.Module):  # type: ignore[misc]
             None if no row has got a gradient.
         """
         if self._pushed is not None:
-            self._push(repeat=True, timeout=timeout)
-        pulled = [(numbers, values.grad) for numbers, values in self._pulled if values.grad is not None]
+            self._push(repeat=self.parameter.in_doubt, timeout=timeout)
+        self._waiting += [(numbers, values.grad) for numbers, values in self._pulled if values.grad is not None]
         self._pulled.clear()
-        if not pulled:
+        if not self._waiting:
             return None
-        numbers, gradients = (torch.cat(parts) for parts in zip(*pulled))
+        numbers, gradients = (torch.cat(parts) for parts in zip(*self._waiting))
+        self._waiting = [(numbers, gradients)]
         self._pushed = {"rows": numbers, "gradients": gradients, "clock": clock}
         return self._push(repeat=False, timeout=timeout)
 
     def _push(self, repeat: bool, timeout: float | None) -> PushAnswer:
         assert self._pushed is not None
         try:
-            return self.parameter.push_rows(**self._pushed, repeat=repeat, timeout=timeout)
-        finally:
+            answer = self.parameter.push_rows(**self._pushed, repeat=repeat, timeout=timeout)
+        except RowsExhausted:  # shards that had room have their part: only the same push may follow
+            raise
+        except BaseException:
             if not self.parameter.in_doubt:
                 self._pushed = None
+            raise
+        self._pushed = None
+        self._waiting.clear()
+        return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import json
 import uuid
@@ -20,6 +21,7 @@ from . import build
 from .session import Guest, Lent, Session
 
 ASK_S = 2.0  # what a request may take, also when less is left
+_EARLY_S = 0.1  # how much too early a wait of a store may end
 _ADDRESS_BYTES = 320  # a host's name, and a port
 
 _lent: contextvars.ContextVar[Lent | None] = contextvars.ContextVar("chorus_lent", default=None)
@@ -76,7 +78,7 @@ def create(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     NoAnswer
         Ranks have not come within `timeout`; ``ranks`` names them.
     ChorusError
-        Another rank has failed, or no coordinator can be reached or started.
+        Another rank has failed, or the store; or no coordinator can be reached or started.
     """
     extension = build.load()
     if lent := _lent.get():
@@ -140,9 +142,16 @@ class Meeting:
         try:
             told = dict(what())
         except Exception as error:
-            self._store.set(f"chorus/{key}", json.dumps({"error": f"{type(error).__name__}: {error}"}))
+            with contextlib.suppress(ChorusError):  # the store may be what has failed
+                self._write(key, {"error": f"{type(error).__name__}: {error}"})
             raise
-        self._store.set(f"chorus/{key}", json.dumps(told))
+        self._write(key, told)
+
+    def _write(self, key: str, told: Mapping[str, str]) -> None:
+        try:
+            self._store.set(f"chorus/{key}", json.dumps(told))
+        except RuntimeError as error:
+            raise self._failure(error) from error
 
     def _told(self, key: str, what: str) -> dict[str, str]:
         if not self._appears(key):
@@ -156,9 +165,14 @@ class Meeting:
         left = min(max(0.01, self.deadline.within(86_400)), 86_400)
         try:
             self._store.wait([f"chorus/{key}"], timedelta(seconds=left))
-        except (RuntimeError, LookupError, TimeoutError):
-            return False
+        except (RuntimeError, LookupError, TimeoutError) as error:
+            if self.deadline.within(_EARLY_S) < _EARLY_S:
+                return False
+            raise self._failure(error) from error
         return True
+
+    def _failure(self, error: Exception) -> ChorusError:
+        return ChorusError(f"rank {self.rank}: the store of torch.distributed has failed: {error}")
 
 
 def _made(

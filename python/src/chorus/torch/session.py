@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import os
 import socket
-import sys
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from ..errors import ChorusError
 from ..native.group import Group
 from ..native.worker import Worker
 from ..programs import LocalCoordinator
+from . import ending
 
 _LEAVE_S = 2.0  # how long others may take to leave, once all have met
 _POLL_S = 0.005
@@ -75,6 +75,7 @@ class Session:
         except BaseException:
             self._close_coordinator()
             raise
+        ending.watch()
         atexit.register(self.end)
 
     @property
@@ -96,12 +97,12 @@ class Session:
     def end(self) -> None:
         """Waits until the other ranks end as well, and ends the worker: a slower rank would lose this one otherwise.
 
-        A group that has failed waits for nothing, nor does a program that ends by an exception.
+        A group that has failed waits for nothing, nor does a program that ends by an exception or with a status that is not 0.
         """
         if self._ended or os.getpid() != self._process:
             return
         have_met = False
-        if self._group is not None and getattr(sys, "last_value", None) is None:
+        if self._group is not None and not ending.by_exception():
             self._drain()
             with contextlib.suppress(ChorusError):
                 self._group.barrier(timeout=self._timeout_s)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "worker/parameters/checkpoints/checkpoint.hpp"
+#include "worker/parameters/checkpoints/write.hpp"
 
 namespace chorus::checkpoints::testing {
 

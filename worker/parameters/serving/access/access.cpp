@@ -9,6 +9,7 @@
 #include "http/wire/errc.hpp"
 #include "worker/parameters/serving/access/nonfinite_in_turns.hpp"
 #include "worker/parameters/serving/access/push_fields.hpp"
+#include "worker/parameters/serving/access/row_calls.hpp"
 #include "worker/parameters/shard/step.hpp"
 
 namespace chorus::parameters {
@@ -81,6 +82,15 @@ class Access::Ending {
   Asked::Part& part_;
 };
 
+Problem Access::with_what_was_applied(Problem problem, Asked const& asked) {
+  auto const has_applied = [](Asked::Part const& part) {
+    return part.is_concerned && !part.problem && part.fields.find("Chorus-Next-Sequence");
+  };
+  if (std::ranges::any_of(asked.parts, has_applied))
+    problem.detail += "; other shards have applied their part: only the same push may follow";
+  return problem;
+}
+
 Access::Access(asio::any_io_executor executor, http::Client& client, http::MessageChecksums checksums,
                std::string coordinator, bool is_patient)
     : executor_(executor),
@@ -92,10 +102,6 @@ Access::Access(asio::any_io_executor executor, http::Client& client, http::Messa
 asio::awaitable<void> Access::stop() {
   tasks_.cancel();
   co_await tasks_.join();
-}
-
-std::string Access::ReadConstraints::query() const {
-  return min_version ? "min_version=" + std::to_string(*min_version) + "&" : "";
 }
 
 Access::Outcome Access::joined(std::vector<Outcome> const& of_shards) {
@@ -131,7 +137,7 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::ask_all(PlacementPtr pla
       if (!only) outcome.tags.emplace_back();
       continue;
     }
-    if (part.problem) co_return *part.problem;
+    if (part.problem) co_return with_what_was_applied(*part.problem, *asked);
     outcome.epoch = std::max(outcome.epoch, static_cast<std::uint32_t>(number_or_0(part.fields, "Parameter-Epoch")));
     outcome.version = std::min(outcome.version, number_or_0(part.fields, "Parameter-Version"));
     outcome.tags.push_back(unquoted(part.fields.find("ETag").value_or("")));
@@ -160,6 +166,7 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
     auto const wanted_bytes = call->destination.size();
     call->url = part.owner.url + api::parameter_path(name) + call->url + "shard=" + std::to_string(shard) +
                 timeout_query(asked->deadline);
+    if (auto const& uid = asked->placement->parameter.uid) call->fields.set(std::string(uid_field), *uid);
     auto const is_waited_for = part.owner.state == "unavailable";
     auto const until =
         is_waited_for ? std::min(asked->deadline, steady_clock::now() + patience_with_silence) : asked->deadline;
@@ -168,7 +175,7 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
     if (answer && answer->status != 304 && answer->ok() && answer->received_bytes != wanted_bytes) {
       // The parameter was deleted and made again with another size.
       part.problem = Problem(ProblemCode::length_mismatch,
-                             "shard " + std::to_string(shard) + " of " + name + " has " + "another size now");
+                             "shard " + std::to_string(shard) + " of " + name + " has another size now");
       break;
     }
     if (answer && (answer->ok() || answer->status == 304)) {
@@ -199,8 +206,9 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
       auto const is_over =
           placed.error().code == ProblemCode::unknown_parameter || placed.error().code == ProblemCode::parameter_lost;
       if (is_over) part.problem = placed.error();
-    } else if (shard >= (*placed)->owners.size() || (*placed)->owners[shard].elements != part.owner.elements) {
-      part.problem = Problem(ProblemCode::unavailable, name + " was made anew with other shards: ask again");
+    } else if (!(*placed)->is_of_same(*asked->placement) || shard >= (*placed)->owners.size() ||
+               (*placed)->owners[shard].elements != part.owner.elements) {
+      part.problem = made_anew(name);
     } else {
       part.owner = (*placed)->owners[shard];
       if (is_waited_for && !is_patient_ && part.owner.state == "unavailable") {
@@ -348,6 +356,41 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::push_compressed(Placemen
     call.payload = gradient->parts.at(owner.shard);
     auto const begin = owner.elements[0], count = owner.elements[1] - begin;
     if (!answer.bytes.empty()) call.destination = answer.bytes.subspan(begin * answer_size, count * answer_size);
+    return call;
+  };
+  co_return co_await ask_all(std::move(placement), std::move(make), deadline);
+}
+
+asio::awaitable<http::Checked<Access::Outcome>> Access::push_rows(PlacementPtr placement, Push push,
+                                                                  http::TimePoint deadline) {
+  if (auto problem = placement->refuse_rows()) co_return std::move(*problem);
+  if (auto problem = co_await refuse(placement, push)) co_return std::move(*problem);
+  auto const numbers = rows_of(push);
+  Make make = [push, numbers, width = placement->row_elements](api::ParameterEndpoint const& owner) {
+    return std::optional(call_of_rows(push, part_of(numbers, row_range_of(owner, width))));
+  };
+  co_return co_await ask_all(std::move(placement), std::move(make), deadline);
+}
+
+asio::awaitable<http::Checked<Access::Outcome>> Access::push_rows_of(PlacementPtr placement, std::uint32_t shard,
+                                                                     Push push, http::TimePoint deadline) {
+  Make make = [push = std::move(push)](api::ParameterEndpoint const&) { return std::optional(call_of_rows(push)); };
+  return ask_all(std::move(placement), std::move(make), deadline, shard);
+}
+
+asio::awaitable<http::Checked<Access::Outcome>> Access::pull_rows(PlacementPtr placement, ReadConstraints constraints,
+                                                                  std::shared_ptr<void const> numbers_owner,
+                                                                  std::span<std::uint64_t const> numbers, Room into,
+                                                                  http::TimePoint deadline) {
+  if (auto problem = placement->refuse_rows()) co_return std::move(*problem);
+  auto const width = placement->row_elements;
+  auto const row_bytes = width * element_bytes(placement->dtype);
+  Make make = [=, constraints = std::move(constraints), owner_of_numbers = std::move(numbers_owner)](
+                  api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
+    auto const part = part_of(numbers, row_range_of(owner, width));
+    if (part.count == 0) return std::nullopt;
+    auto call = call_for_rows(numbers.subspan(part.first, part.count), constraints.query(), constraints.clock);
+    call.destination = into.bytes.subspan(part.first * row_bytes, part.count * row_bytes);
     return call;
   };
   co_return co_await ask_all(std::move(placement), std::move(make), deadline);

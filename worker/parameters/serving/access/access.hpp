@@ -61,7 +61,10 @@ class Access {
     std::optional<std::uint64_t> min_version;
     std::optional<std::uint64_t> clock;
     std::vector<std::string> tags;  // the caller's tags of each shard: no bytes are sent if all are still the same
-    [[nodiscard]] std::string query() const;  // min_version, for a URL that goes on
+    // min_version, for a URL that goes on
+    [[nodiscard]] std::string query() const {
+      return min_version ? "min_version=" + std::to_string(*min_version) + "&" : "";
+    }
   };
 
   // Pulls the bytes of `range`, of the whole parameter, into `into`, which has the same size. Problems: those of the
@@ -106,7 +109,8 @@ class Access {
   boost::asio::awaitable<http::Checked<Outcome>> push_piece(PlacementPtr placement, Push push, Part part,
                                                             std::uint64_t total, Room bytes, http::TimePoint deadline);
 
-  // Pushes rows. push.data, in the encoding of rows.hpp for the whole parameter, has been checked.
+  // Pushes rows. push.data, in the encoding of rows.hpp for the whole parameter, has been checked. Problem, also of
+  // pull_rows(): that of Placement::refuse_rows.
   boost::asio::awaitable<http::Checked<Outcome>> push_rows(PlacementPtr placement, Push push, http::TimePoint deadline);
   // Pushes the rows of one shard: push.data has its rows alone, which have been checked.
   boost::asio::awaitable<http::Checked<Outcome>> push_rows_of(PlacementPtr placement, std::uint32_t shard, Push push,
@@ -127,6 +131,8 @@ class Access {
   // Asks all owners, or the owner of one shard.
   boost::asio::awaitable<http::Checked<Outcome>> ask_all(PlacementPtr placement, Make make, http::TimePoint deadline,
                                                          std::optional<std::uint32_t> only = std::nullopt);
+  // Adds to the problem of a push whether other shards have taken their part.
+  [[nodiscard]] static http::Problem with_what_was_applied(http::Problem problem, Asked const& asked);
   static boost::asio::awaitable<std::optional<http::Problem>> refuse(PlacementPtr placement, Push push);
   boost::asio::awaitable<void> ask(AskedPtr asked, std::size_t shard);
 

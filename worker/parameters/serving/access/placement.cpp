@@ -9,6 +9,25 @@ bool Placement::has_whole_rows() const {
   return row_elements > 0 && std::ranges::all_of(owners, begins_with_row);
 }
 
+bool Placement::is_of_same(Placement const& other) const {
+  auto const& mine = parameter.uid;
+  auto const& its = other.parameter.uid;
+  return mine && its ? mine == its : dtype == other.dtype && parameter.shape == other.parameter.shape;
+}
+
+std::optional<http::Problem> Placement::refuse_rows() const {
+  if (has_whole_rows()) return std::nullopt;
+  auto const why = row_elements == 0 ? "have no elements" : "are cut by its shards";
+  return http::Problem(http::ProblemCode::unsupported,
+                       "the rows of " + parameter.name + " " + why + ": push and pull all elements");
+}
+
+http::Problem made_anew(std::string const& name) {
+  http::Problem problem(http::ProblemCode::unavailable, name + " was deleted and made anew meanwhile: ask again");
+  problem.retry_after_s = 0;
+  return problem;
+}
+
 http::Checked<PlacementPtr> Placement::from(api::Parameter parameter) {
   auto const broken = [&](std::string const& why) {
     return http::Problem(http::ProblemCode::internal, "the placement of " + parameter.name + " " + why);

@@ -18,6 +18,14 @@ std::string without_trailing_slash(std::string url) {
   return url;
 }
 
+// Coordinators that redirect to each other will have a leader in a moment.
+Problem without_leader_is_unavailable(Problem problem) {
+  if (problem.code != ProblemCode::not_leader) return problem;
+  Problem unavailable(ProblemCode::unavailable, "no coordinator leads at present: " + problem.detail);
+  unavailable.retry_after_s = problem.retry_after_s;
+  return unavailable;
+}
+
 }  // namespace
 
 PlacementDirectory::PlacementDirectory(http::Client& client, std::string coordinator)
@@ -36,7 +44,7 @@ asio::awaitable<http::Checked<PlacementPtr>> PlacementDirectory::fetch(std::stri
   call.url = coordinator_ + api::parameter_path(name) + query;
   auto const answer = co_await client_.send(std::move(call), deadline);
   if (!answer) co_return Problem(ProblemCode::unavailable, "the coordinator does not answer: " + answer.error().detail);
-  if (!answer->ok()) co_return answer->problem();
+  if (!answer->ok()) co_return without_leader_is_unavailable(answer->problem());
   auto parameter = http::decode<api::Parameter>(answer->body, http::UnknownFields::ignore);
   if (!parameter) co_return parameter.error();
   auto placed = Placement::from(std::move(*parameter));

@@ -23,7 +23,7 @@ class PlacementDirectory {
                                            std::string incarnation, http::TimePoint deadline);
 
   // Returns the cached placement, or asks the coordinator. Problems: unknown_parameter and other problems of the
-  // coordinator; unavailable if there is no coordinator, or if it does not answer; parameter_lost.
+  // coordinator; unavailable if there is no coordinator, if it does not answer, or if none leads; parameter_lost.
   boost::asio::awaitable<http::Checked<PlacementPtr>> placement(std::string name, http::TimePoint deadline);
   // Always asks the coordinator. query: "" or "?suspect=...".
   boost::asio::awaitable<http::Checked<PlacementPtr>> fetch(std::string name, std::string query,

@@ -2,7 +2,7 @@
 
 #include "collectives/core/nearest_name.hpp"
 #include "http/api/parameters/parameters.hpp"
-#include "worker/parameters/compression/compression.hpp"
+#include "worker/parameters/compression/decode.hpp"
 #include "worker/service/memory/prepared_memory.hpp"
 #include "worker/service/requests/octets.hpp"
 #include "worker/service/requests/problems.hpp"

@@ -35,6 +35,10 @@ awaitable<Checked<ParameterTarget>> ParameterTargets::find(http::Request const& 
   auto const host = book_.find(*name, static_cast<std::uint32_t>(shard->value_or(0)));
   if (*shard) {
     if (!host) co_return host.error();
+    auto const uid = request.fields.find(parameters::uid_field);
+    if (uid && !(*host)->spec().uid.empty() && *uid != (*host)->spec().uid)
+      co_return http::Problem(http::ProblemCode::misdirected,
+                              "the shard here is of another parameter of this name, which was deleted and made anew");
     target.host = *host;
     co_return target;
   }
@@ -47,6 +51,14 @@ awaitable<Checked<ParameterTarget>> ParameterTargets::find(http::Request const& 
   if (!placement) co_return placement.error();
   target.placement = std::move(*placement);
   co_return target;
+}
+
+awaitable<std::optional<http::Problem>> ParameterTargets::made_anew(parameters::PlacementPtr placement,
+                                                                    http::TimePoint deadline) {
+  auto const now = co_await access_.directory().fetch(placement->parameter.name, "", deadline);
+  if (now && !(*now)->is_of_same(*placement)) co_return parameters::made_anew(placement->parameter.name);
+  if (!now && now.error().code == http::ProblemCode::unknown_parameter) co_return now.error();
+  co_return std::nullopt;
 }
 
 awaitable<std::optional<http::Problem>> ParameterTargets::move_on(ParameterTarget& target) {

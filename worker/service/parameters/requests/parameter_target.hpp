@@ -24,6 +24,10 @@ class ParameterTargets {
 
   // Problems: those of parameter_name, deadline_of, ShardBook::find and Access::placement.
   boost::asio::awaitable<http::Checked<ParameterTarget>> find(http::Request const& request);
+  // After a problem with the request: whether the reason is that the placement is of a parameter that was deleted
+  // since. Then problem unavailable, and the next request finds the present one.
+  boost::asio::awaitable<std::optional<http::Problem>> made_anew(parameters::PlacementPtr placement,
+                                                                 http::TimePoint deadline);
   // The shard has moved away: changes the target to all workers that have one.
   boost::asio::awaitable<std::optional<http::Problem>> move_on(ParameterTarget& target);
 

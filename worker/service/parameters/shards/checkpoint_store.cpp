@@ -6,6 +6,8 @@
 
 #include "http/json/json.hpp"
 #include "worker/parameters/checkpoints/errc.hpp"
+#include "worker/parameters/checkpoints/leftovers.hpp"
+#include "worker/parameters/checkpoints/write.hpp"
 #include "worker/service/requests/identity.hpp"
 
 namespace chorus::service {
@@ -111,10 +113,16 @@ Checked<checkpoints::Checkpoint> open(checkpoints::Files& files, std::string con
   return std::move(newest->checkpoint);
 }
 
+// True if the records are of the shard itself, not of a parameter that was cut elsewhere.
+bool is_same_cut(std::vector<checkpoints::ShardRecord> const& records, parameters::ShardSpec const& spec) {
+  return !records.empty() && (records.size() == 1 || spec.begin == spec.end) && records[0].begin == spec.begin &&
+         records[0].end == spec.end;
+}
+
 // One state for a shard that gets the elements of several: possible only if all of them had seen the same pushes.
 Checked<api::ShardState> state_of(std::vector<checkpoints::ShardRecord> const& records,
                                   parameters::ShardSpec const& spec) {
-  auto const same_cut = records.size() == 1 && records[0].begin == spec.begin && records[0].end == spec.end;
+  auto const same_cut = is_same_cut(records, spec);
   std::optional<api::ShardState> common;
   for (auto const& record : records) {
     auto state = http::decode<api::ShardState>(record.metadata, http::UnknownFields::ignore);
@@ -179,12 +187,14 @@ std::optional<Problem> fill_shard(checkpoints::Files& files, std::string const& 
   if (record == nullptr) return Problem(ProblemCode::not_found, "the checkpoint has no parameter " + spec.parameter);
   if (record->dtype != name(spec.dtype) || record->shape != spec.shape)
     return Problem(ProblemCode::mismatch, "the checkpoint has " + spec.parameter + " with another dtype or shape");
-  auto const records = checkpoint->shards(spec.parameter, spec.begin, spec.end);
+  auto records = checkpoint->shards(spec.parameter, spec.begin, spec.end);
+  // An empty shard needs the state alone, which any shard has.
+  if (records.empty() && spec.begin == spec.end) records = checkpoint->shards(spec.parameter, 0, spec.whole);
   auto state = state_of(records, spec);
   if (!state) return state.error();
   if (state->rows.has_value() != spec.lazy_rows.has_value())
     return Problem(ProblemCode::mismatch, "rows of " + spec.parameter + " are created lazily there or here, not both");
-  auto const is_cut_anew = records.size() != 1 || records[0].begin != spec.begin || records[0].end != spec.end;
+  auto const is_cut_anew = !is_same_cut(records, spec);
   if (spec.lazy_rows && is_cut_anew) {
     if (auto problem = load_rows(*checkpoint, *shard, *state)) return problem;
   }

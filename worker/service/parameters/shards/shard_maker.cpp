@@ -5,6 +5,7 @@
 
 #include "base/runtime/until_done_there.hpp"
 #include "worker/parameters/log/push_log.hpp"
+#include "worker/parameters/log/recovery.hpp"
 
 namespace chorus::service {
 namespace {

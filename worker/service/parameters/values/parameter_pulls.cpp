@@ -50,11 +50,21 @@ std::optional<Problem> refuse_unmatched(http::Request const& request, std::strin
 }  // namespace
 
 awaitable<http::Response> ParameterPulls::pull(http::Request const& request) {
-  auto target = co_await tools_.targets.find(request);
-  if (!target) co_return target.error();
-  if (target->is_lazy()) co_return Problem(ProblemCode::unsupported, "rows are created lazily here: pull rows");
-  if (target->host) co_return co_await pull_here(request, std::move(*target));
-  co_return co_await pull_everywhere(request, std::move(*target));
+  for (bool is_second = false;; is_second = true) {
+    auto target = co_await tools_.targets.find(request);
+    if (!target) co_return target.error();
+    auto const placement = target->placement;
+    auto const deadline = target->deadline;
+    auto response = co_await pull_from(request, std::move(*target));
+    if (is_second || !placement || !response.problem) co_return response;
+    if (auto problem = co_await tools_.targets.made_anew(placement, deadline); !problem) co_return response;
+  }
+}
+
+awaitable<http::Response> ParameterPulls::pull_from(http::Request const& request, ParameterTarget target) {
+  if (target.is_lazy()) co_return Problem(ProblemCode::unsupported, "rows are created lazily here: pull rows");
+  if (target.host) co_return co_await pull_here(request, std::move(target));
+  co_return co_await pull_everywhere(request, std::move(target));
 }
 
 Checked<std::optional<ShardHost::View>> ParameterPulls::matched(http::Request const& request, ShardHost const& host) {
@@ -197,6 +207,8 @@ awaitable<http::Response> ParameterPulls::pull_rows(http::Request const& request
   if (!target) co_return target.error();
   auto const conditions = pull_conditions(request);
   if (!conditions) co_return conditions.error();
+  if (target->placement)
+    if (auto problem = target->placement->refuse_rows()) co_return std::move(*problem);
   auto const where = target->push_target();
   if (where.row_elements == 0)
     co_return Problem(ProblemCode::unsupported, "rows of this parameter cannot be selected: pull its value");

@@ -40,17 +40,29 @@ awaitable<http::Response> ParameterPushes::push(http::Request const& request, ht
                                                 bool pulls) {
   auto target = co_await tools_.targets.find(request);
   if (!target) co_return target.error();
-  if (target->is_lazy() && kind != PushKind::rows)
+  auto const placement = target->placement;
+  auto const deadline = target->deadline;
+  auto response = co_await push_to(request, body, kind, pulls, std::move(*target));
+  if (placement && response.problem && http::kind(response.problem->code).status / 100 == 4)
+    if (auto problem = co_await tools_.targets.made_anew(placement, deadline)) co_return std::move(*problem);
+  co_return response;
+}
+
+awaitable<http::Response> ParameterPushes::push_to(http::Request const& request, http::Body& body, PushKind kind,
+                                                   bool pulls, ParameterTarget target) {
+  if (target.is_lazy() && kind != PushKind::rows)
     co_return Problem(ProblemCode::unsupported, "rows are created lazily here: push rows");
-  auto const where = target->push_target();
+  if (target.placement && kind == PushKind::rows)
+    if (auto problem = target.placement->refuse_rows()) co_return std::move(*problem);
+  auto const where = target.push_target();
   auto const offset = request.query_number("offset", UINT64_MAX);
   if (!offset) co_return offset.error();
   if (*offset && pulls) co_return Problem(ProblemCode::unsupported, "pieces are pushed to gradient or value");
-  if (*offset) co_return co_await push_piece(request, body, kind, std::move(*target), **offset);
-  if (target->placement && !pulls && may_be_passed_on(request, body)) {
+  if (*offset) co_return co_await push_piece(request, body, kind, std::move(target), **offset);
+  if (target.placement && !pulls && may_be_passed_on(request, body)) {
     auto head = parameters::read_push(request.fields, kind, where.dtype);
     if (!head) co_return head.error();
-    if (ParameterGateway::can_pass_on(*target->placement, *head)) {
+    if (ParameterGateway::can_pass_on(*target.placement, *head)) {
       auto const is_of_rows = kind == PushKind::rows;
       auto const bytes = is_of_rows ? PushReader::bytes_of_rows(*head, PushReader::most_bytes(body), where)
                                     : Checked<std::uint64_t>(where.elements * element_bytes(head->dtype));
@@ -58,9 +70,9 @@ awaitable<http::Response> ParameterPushes::push(http::Request const& request, ht
       if (auto problem = check_body(request, body, *bytes)) co_return std::move(*problem);
       auto passed = Checked<Access::Outcome>(Problem());
       if (is_of_rows)
-        passed = co_await rows_.push(target->placement, std::move(*head), body, target->deadline);
+        passed = co_await rows_.push(target.placement, std::move(*head), body, target.deadline);
       else
-        passed = co_await tools_.gateway.push(target->placement, std::move(*head), body, target->deadline);
+        passed = co_await tools_.gateway.push(target.placement, std::move(*head), body, target.deadline);
       if (!passed) co_return passed.error();
       auto response = pushed({passed->version, passed->epoch, passed->next_sequence, passed->duplicate});
       describe_in(response.fields, {joined(passed->tags), passed->version, passed->epoch});
@@ -69,19 +81,19 @@ awaitable<http::Response> ParameterPushes::push(http::Request const& request, ht
   }
   auto push = co_await tools_.reader.read(request, body, kind, where);
   if (!push) co_return push.error();
-  if (kind == PushKind::rows && !target->host) {
+  if (kind == PushKind::rows && !target.host) {
     auto const row_bytes = where.row_elements * element_bytes(push->dtype);
-    auto const rows = co_await tools_.reader.checked_rows(push->data, push->rows, row_bytes, target->rows());
+    auto const rows = co_await tools_.reader.checked_rows(push->data, push->rows, row_bytes, target.rows());
     if (!rows) co_return rows.error();
   }
-  if (target->host) {
-    auto response = co_await push_here(*target, *push, pulls);
+  if (target.host) {
+    auto response = co_await push_here(target, *push, pulls);
     auto const has_moved = response.problem && response.problem->code == ProblemCode::misdirected;
     if (!has_moved || request.query_value("shard")) co_return response;
     // The shard was here a moment ago; the next owner knows whether the push was applied.
-    if (auto problem = co_await tools_.targets.move_on(*target)) co_return std::move(*problem);
+    if (auto problem = co_await tools_.targets.move_on(target)) co_return std::move(*problem);
   }
-  co_return co_await push_everywhere(std::move(*target), std::move(*push), pulls);
+  co_return co_await push_everywhere(std::move(target), std::move(*push), pulls);
 }
 
 awaitable<http::Response> ParameterPushes::push_piece(http::Request const& request, http::Body& body, PushKind kind,
@@ -133,7 +145,9 @@ awaitable<http::Response> ParameterPushes::push_everywhere(ParameterTarget targe
   auto const placement = target.placement;
   auto const wants_norm = placement->parameter.optimizer.clip_norm && !push.norm && placement->owners.size() > 1;
   if (wants_norm && push.kind != PushKind::value) {
-    auto const measure = [push] { return std::sqrt(parameters::squared_norm(parameters::gradient_of(push))); };
+    auto const measure = [push, width = placement->row_elements] {
+      return std::sqrt(parameters::squared_norm_of(push, width));
+    };
     push.norm = co_await tools_.helper.compute(measure);
   }
   parameters::Room room;

@@ -21,6 +21,8 @@ class ParameterPushes {
  private:
   using Answering = boost::asio::awaitable<http::Response>;
 
+  Answering push_to(http::Request const& request, http::Body& body, parameters::PushKind kind, bool pulls,
+                    ParameterTarget target);
   Answering push_piece(http::Request const& request, http::Body& body, parameters::PushKind kind,
                        ParameterTarget target, std::uint64_t offset);
   Answering push_here(ParameterTarget target, parameters::Push push, bool pulls);

@@ -1,4 +1,5 @@
 #include "worker/service/parameters/values/row_pushes.hpp"
+#include "worker/parameters/serving/access/row_calls.hpp"
 
 #include <algorithm>
 
@@ -92,7 +93,7 @@ awaitable<RowPushes::Answer> RowPushes::push(parameters::PlacementPtr placement,
   std::vector<AnswerPtr> pending_answers;
   // Every shard gets every sequence number, even without a row, because it expects the numbers in order.
   for (auto const& owner : placement->owners) {
-    auto const rows = parameters::part_of(*numbers, {owner.elements[0] / width, owner.elements[1] / width});
+    auto const rows = parameters::part_of(*numbers, parameters::row_range_of(owner, width));
     auto const own_numbers = std::as_bytes(numbers->subspan(rows.first, rows.count));
     auto const part = std::make_shared<Part>(tools_.executor, placement, owner.shard);
     part->patience = patience;

@@ -5,6 +5,7 @@
 #include <chorus/chorus.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -58,7 +59,11 @@ class Membership {
   // Joins group `name`, of which `worker` is a member, in any epoch where `epoch` is 0. Throws where it cannot.
   Membership(chorus_worker_t* worker, std::string name, std::uint32_t epoch, int rank, int size,
              std::chrono::milliseconds timeout)
-      : name_(std::move(name)), rank_(rank), size_(size), timeout_(timeout), queue_(std::make_shared<Queue>()) {
+      : name_(std::move(name)),
+        rank_(rank),
+        size_(size),
+        timeout_(timeout),
+        queue_(std::make_shared<Queue>(patience(timeout))) {
     Failure failure;
     auto const joining = "chorus: joining group '" + name_ + "' as rank " + std::to_string(rank);
     failure.check(chorus_worker_join(worker, name_.c_str(), timeout.count(), &group_, failure.get()), joining);
@@ -98,7 +103,10 @@ class Membership {
   }
 
   // Waits for the end of all calls; none follows.
-  void finish() { queue_.reset(); }
+  void finish() {
+    if (queue_) queue_->drain();  // a thread that waits for a call may have the queue as well
+    queue_.reset();
+  }
 
   Handle begin(Kind kind, std::vector<at::Tensor> const& inputs, std::vector<at::Tensor> outputs, CallOptions options,
                Body body) {
@@ -134,6 +142,11 @@ class Membership {
   [[nodiscard]] chorus_group_t* group() const { return group_; }
 
  private:
+  // How long callbacks may hold up calls: less than other ranks wait for these.
+  static std::chrono::milliseconds patience(std::chrono::milliseconds timeout) {
+    return std::min<std::chrono::milliseconds>(timeout / 2, std::chrono::minutes(1));
+  }
+
   pid_t const process_ = ::getpid();
   std::string const name_;
   int const rank_, size_;

@@ -1,0 +1,1 @@
+// Source of a target that is nothing but its precompiled header.

@@ -1,0 +1,80 @@
+// Which service of a list is asked after failures and redirects.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "http/client/turns.hpp"
+#include "http/testing/desk.hpp"
+
+using namespace chorus::http;
+using namespace chorus::http::testing;
+
+namespace {
+
+// Services that redirect to another one, answer 200, or refuse connections.
+struct Services {
+  std::map<std::string, std::string> redirects;
+  std::vector<std::string> leading;
+  std::vector<std::string> asked;
+
+  boost::asio::awaitable<chorus::Result<Answer>> answer(std::string url) {
+    asked.push_back(url);
+    auto const service = url.substr(0, url.rfind("/v1"));
+    Answer answer;
+    answer.status = 200;
+    if (std::ranges::find(leading, service) != leading.end()) co_return answer;
+    auto const to = redirects.find(service);
+    if (to == redirects.end()) co_return chorus::Error(HttpErrc::connect_failed, url);
+    answer.status = 307;
+    if (!to->second.empty()) answer.fields.set("Location", to->second + "/v1");
+    co_return answer;
+  }
+
+  chorus::Result<Answer> send(Turns& turns) {
+    asked.clear();
+    Desk desk;
+    auto const one = [this](Call sent, TimePoint) { return answer(std::move(sent.url)); };
+    return desk.run(turns.send(call(Method::get, "http://c1/v1"), TimePoint(), one));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a redirect is followed, and the service that it names is asked first from then on") {
+  Services services{.redirects = {{"http://c1", "http://c3"}}, .leading = {"http://c3"}};
+  Turns turns({"http://c1", "http://c2"});
+  CHECK(services.send(turns)->status == 200);
+  CHECK(services.asked == std::vector<std::string>{"http://c1/v1", "http://c3/v1"});
+  CHECK(services.send(turns)->status == 200);
+  CHECK(services.asked == std::vector<std::string>{"http://c3/v1"});
+}
+
+TEST_CASE("a service that redirects to itself, to one that redirects back, or nowhere, is passed over") {
+  Services services{.redirects = {{"http://c1", "http://c1"}}, .leading = {"http://c2"}};
+  Turns itself({"http://c1", "http://c2"});
+  CHECK(services.send(itself)->status == 200);
+  CHECK(services.asked == std::vector<std::string>{"http://c1/v1", "http://c2/v1"});
+  services.redirects = {{"http://c1", ""}};
+  Turns nowhere({"http://c1", "http://c2"});
+  CHECK(services.send(nowhere)->status == 200);
+  services = {.redirects = {{"http://c1", "http://c2"}, {"http://c2", "http://c1"}}};
+  Turns circle({"http://c1", "http://c2"});
+  CHECK(services.send(circle)->status == 307);
+  CHECK(services.asked == std::vector<std::string>{"http://c1/v1", "http://c2/v1"});
+  services.leading = {"http://c2"};
+  CHECK(services.send(circle)->status == 200);
+}
+
+TEST_CASE("a redirect from https to http is refused, and the next service is asked afterwards") {
+  Services services{.redirects = {{"https://c1", "http://c3"}}, .leading = {"https://c2", "http://c3"}};
+  Turns turns({"https://c1", "https://c2"});
+  Desk desk;
+  auto const one = [&](Call sent, TimePoint) { return services.answer(std::move(sent.url)); };
+  auto const refused = desk.run(turns.send(call(Method::get, "https://c1/v1"), TimePoint(), one));
+  CHECK(code_of(refused) == HttpErrc::tls_failed);
+  CHECK(refused.error().detail == "https://c1 redirects to http://c3, which is not encrypted");
+  CHECK(services.asked == std::vector<std::string>{"https://c1/v1"});
+  CHECK(desk.run(turns.send(call(Method::get, "https://c1/v1"), TimePoint(), one))->status == 200);
+  CHECK(services.asked.back() == "https://c2/v1");
+}

@@ -1,0 +1,1 @@
+"""Arrays on GPUs of CUDA, by way of memory of the host."""

@@ -1,0 +1,53 @@
+// The shards whose placement has to be looked at. Shards without an owner come first, many at a time; copies and moves
+// follow, few at a time.
+#pragma once
+
+#include <deque>
+#include <functional>
+
+#include "base/runtime/task_group.hpp"
+#include "server/coordinator/placements/parameter_records.hpp"
+
+namespace chorus::coordinator {
+
+// Used on one thread. The objects in the constructor outlive stop().
+class RepairQueue {
+ public:
+  using Repair = std::function<boost::asio::awaitable<void>(ParameterRecordPtr record, std::uint32_t shard)>;
+
+  RepairQueue(PlacementTools const& tools, ParameterRecords const& records);
+
+  // Called once, before the first look_again(). Each function repairs one shard, as far as it can.
+  void start(Repair urgent, Repair later);
+  boost::asio::awaitable<void> stop();
+
+  // While the queue is held, look_again() does nothing.
+  void hold() { is_held_ = true; }
+  void release() { is_held_ = false; }
+  [[nodiscard]] bool is_held() const { return is_held_; }
+
+  // Queues a shard for a repair; unknown shards are ignored.
+  void look_again(ShardKey const& key);
+  // The same after a while, once for several calls.
+  void look_again_later(ParameterRecordPtr const& record, std::uint32_t shard);
+
+ private:
+  struct Lane {
+    std::size_t most;  // repairs at the same time
+    bool ShardPlacement::*busy;
+    Repair repair;
+    std::deque<ShardKey> keys;
+    std::size_t working = 0;
+  };
+  void begin_work(Lane& lane);
+  boost::asio::awaitable<void> work_off(Lane* lane);
+  boost::asio::awaitable<void> wait_and_look(ParameterRecordPtr record, std::uint32_t shard);
+
+  PlacementTools const& tools_;
+  ParameterRecords const& records_;
+  Lane urgent_, later_;
+  bool is_held_ = false, is_stopping_ = false;
+  http::TaskGroup tasks_;
+};
+
+}  // namespace chorus::coordinator
