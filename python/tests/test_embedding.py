@@ -96,7 +96,7 @@ def test_a_push_that_has_no_room_is_repeated_as_it_was(client: Client) -> None:
     probe.push_rows([0], numpy.ones((1, 1), "f4"))
     for row in range(1, 100):
         try:
-            probe.push_rows([row], numpy.ones((1, 1), "f4"))
+            client.parameter("probe").push_rows([row], numpy.ones((1, 1), "f4"))
             apart.append(row)  # the other shard has had room
         except chorus.RowsExhausted:
             together.append(row)

@@ -157,9 +157,16 @@ def test_lazy_rows_of_a_table_without_end(client: Client) -> None:
     rows = [row for row in range(100, 110)]
     with pytest.raises(chorus.RowsExhausted):
         table.push_rows(rows, numpy.ones((10, 4), "f4"))
-    assert not table.in_doubt
-    assert not table.push_rows([7], numpy.ones((1, 4), "f4")).duplicate
+    assert table.in_doubt  # for a shard that has room it would be a repetition
+    with pytest.raises(chorus.PushInDoubt):
+        table.push_rows([7], numpy.ones((1, 4), "f4"))
+    assert not client.parameter("lazy").push_rows([7], numpy.ones((1, 4), "f4")).duplicate
     client.delete_parameter("lazy")
+    narrow = client.create_parameter("narrow", "all", [1 << 40, 4], lazy_rows=2, shards=1)
+    with pytest.raises(chorus.RowsExhausted):
+        narrow.push_rows(rows, numpy.ones((10, 4), "f4"))
+    assert not narrow.push_rows([7], numpy.ones((1, 4), "f4")).duplicate
+    client.delete_parameter("narrow")
 
 
 def test_checkpoints_begin_where_they_were_written(tmp_path: pathlib.Path) -> None:

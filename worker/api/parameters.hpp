@@ -28,7 +28,8 @@ enum class ParametersErrc {
   bad_argument = 1,   // an option, a dtype or a length that cannot be; nothing was sent
   unknown_parameter,  // the coordinator knows no parameter of that name
   lost,               // every worker that had a shard is gone
-  refused,            // the detail is the problem that the owner answered
+  refused,            // the detail is the problem that the owner answered; of a push of rows also rows_exhausted, which
+                      // shards that have room have applied: the next push of this parameter is to be the same
   deadline_exceeded,  // of a push: it may have been applied, and the next push of this parameter is to be the same
 };
 [[nodiscard]] std::error_category const& parameters_category();

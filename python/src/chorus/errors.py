@@ -93,7 +93,7 @@ class NoAnswer(ChorusError, TimeoutError):
 
 
 class PushInDoubt(ChorusError):
-    """An earlier push of this handle has had no answer: it has to be repeated before the next one."""
+    """An earlier push of this handle may have been applied: it has to be repeated before the next one."""
 
 
 def from_problem(problem: dict[str, Any], record: CollectiveRecord | None = None) -> ChorusError:

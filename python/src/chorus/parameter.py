@@ -17,7 +17,6 @@ from .messages import ParameterInfo, PushAnswer
 from .problems import Misdirected, OutOfOrder, ParameterLost
 from .transport import FIRST_PAUSE_S, LONGEST_PAUSE_S, Origins, json_of, quoted, target
 
-REFUSED = ("rows_exhausted", "unsupported")  # of status 5xx, and still nothing of the push was applied
 TURNS = 3  # how often a push that a moving shard has refused is repeated
 
 
@@ -36,8 +35,8 @@ class Parameter:
     sequence : int
         The number of the next push.
     in_doubt : bool
-        Whether the last push has had no answer: it may have been applied, and has to be repeated, with `repeat=True`
-        and the same bytes, before the next one. A client that has the bytes no more takes another object.
+        Whether the last push may have been applied, in part or whole, although it has failed: it has to be repeated,
+        with `repeat=True` and the same bytes, before the next one. A client that does not want to takes another object.
     version : int
         How often the values had changed at the last pull or push.
     """
@@ -187,7 +186,7 @@ class Parameter:
         Raises
         ------
         PushInDoubt
-            The push before has had no answer, and this one is not its repetition.
+            The push before may have been applied, and this one is not its repetition.
         """
         return self._push("POST", "gradient", gradient, clock, dtype, repeat, timeout)
 
@@ -305,16 +304,21 @@ class Parameter:
                 nbytes = nbytes or sum(len(part) for part in parts)
                 answer: PushAnswer = self._call(method, where, {}, headers, parts, nbytes, read, timeout)
             except ChorusError as error:
-                self.in_doubt = repeat or error.status == 0 or (error.status >= 500 and error.code not in REFUSED)
+                self.in_doubt = repeat or self._may_have_been_applied(error)
                 raise
             self.in_doubt = False
             self.sequence += 1
             self.version = answer.version
             return answer
 
+    def _may_have_been_applied(self, error: ChorusError) -> bool:
+        if error.code == "rows_exhausted":  # shards that have room have applied their part, and have taken the number
+            return len({endpoint.shard for endpoint in self.info.endpoints}) > 1
+        return error.status == 0 or (error.status >= 500 and error.code != "unsupported")
+
     def _doubt(self) -> str:
         return (
-            f"push {self.sequence} of client {self.client!r} to parameter {self.name!r} has had no answer: "
+            f"push {self.sequence} of client {self.client!r} to parameter {self.name!r} may have been applied in part: "
             "push the same bytes again with repeat=True"
         )
 

@@ -8,7 +8,6 @@ import torch
 
 from ..messages import PushAnswer
 from ..parameter import Parameter
-from ..problems import RowsExhausted
 
 _DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -73,8 +72,7 @@ class Embedding(torch.nn.Module):  # type: ignore[misc]
         """Pushes the gradients of all rows looked up since the last push, as one push that counts once.
 
         After an exception by which nothing was applied the next call pushes these gradients as well. After one that
-        leaves the push in doubt, or `RowsExhausted`, by which a part may have been applied, it first repeats the push as
-        it was. To do without, make another object of ``client.parameter(name)``.
+        leaves the push in doubt (`Parameter.in_doubt`) it first repeats the push as it was. To do without, make another object of ``client.parameter(name)``.
 
         Parameters
         ----------
@@ -101,8 +99,6 @@ class Embedding(torch.nn.Module):  # type: ignore[misc]
         assert self._pushed is not None
         try:
             answer = self.parameter.push_rows(**self._pushed, repeat=repeat, timeout=timeout)
-        except RowsExhausted:  # shards that had room have their part: only the same push may follow
-            raise
         except BaseException:
             if not self.parameter.in_doubt:
                 self._pushed = None
