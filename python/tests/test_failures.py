@@ -47,7 +47,7 @@ def test_a_killed_worker_is_named_by_its_rank() -> None:
 
 
 def test_a_group_that_shrinks_goes_on() -> None:
-    with Fleet(["a", "b"], lease_ms=1000) as fleet:
+    with Fleet(["a", "b"], lease_ms=3000) as fleet:
         epoch = fleet.client.create_group("all", ["a", "b"], on_failure="shrink").epoch
         fleet.workers["b"].kill()
         group = fleet.client.wait_for_group("all", after_epoch=epoch, timeout=20)

@@ -44,7 +44,7 @@ except KeyboardInterrupt:
     begun = time.monotonic()
     waiting.send_signal(signal.SIGINT)
     assert waiting.communicate(timeout=20)[0] == "interrupted [0.0]\n"
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     client.delete_parameter("interrupted")
 
 

@@ -190,7 +190,8 @@ sys.exit(7 if os.environ["RANK"] == "1" and int(os.environ["CHORUS_RESTART"]) < 
     for failures, status in ((2, 0), (3, 7)):
         one = launched("--nproc", "2", "--restarts", "2", str(path), str(failures))
         output, errors = one.communicate()
-        assert sorted(output.splitlines()) == ["0 0", "1 0", "1 1", "1 2"]
+        lines = sorted(output.splitlines())  # without rank 0 if it is ended before it has begun
+        assert lines in (["0 0", "1 0", "1 1", "1 2"], ["1 0", "1 1", "1 2"] if status else [])
         assert (one.returncode, errors.count("local rank 1 ended with status 7")) == (status, failures)
 
 
