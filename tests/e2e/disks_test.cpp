@@ -140,7 +140,8 @@ TEST_CASE("a disk that hung and answers again is used as before") {
   CHECK_MESSAGE(refused.status == 503, refused.body);
   hanging.answer();
   CHECK(eventually([&] { return shop.worker().get("/readyz").status == 200; }));
-  CHECK(shop.checkpoint("c", "w").status == 201);
+  auto const taken = shop.checkpoint("c", "w");
+  CHECK_MESSAGE(taken.status == 201, taken.body);
   for (auto const& path : paths_below(disk / "root")) CHECK_FALSE(path.ends_with(".partial"));
 }
 

@@ -37,6 +37,15 @@ std::vector<std::uint64_t> numbers_in(SimulatedDisk& disk) {
   return numbers;
 }
 
+// A disk on which somebody removes the empty directory in which a file is to be created.
+struct SweptDisk : SimulatedDisk {
+  int sweeps = 0;
+  Result<std::unique_ptr<OutputFile>> create(std::string const& path) override {
+    if (sweeps-- > 0) CHECK(remove_directory(path.substr(0, path.rfind('/'))).has_value());
+    return SimulatedDisk::create(path);
+  }
+};
+
 std::string page(std::string const& name) {
   std::ostringstream stream;
   stream << std::ifstream(std::string(CHORUS_SOURCE_DIR) + "/docs/reference/" + name).rdbuf();
@@ -188,6 +197,17 @@ TEST_CASE("a shard that contradicts itself is not written") {
   CHECK(refused({"w", 1, 5, {{"row_steps", Dtype::u32, 2, std::span(bytes).first(8)}}, "{}", {}}));
   CHECK(refused({"w", 0, 1, {{"window", Dtype::f64, 0, std::span(bytes).first(9)}}, "{}", {}}));
   CHECK(write_file(disk, "disk", 1, "../a", {}).error().code == CheckpointErrc::bad_content);
+}
+
+TEST_CASE("directories that another writer's clean-up has removed as empty are made again") {
+  SweptDisk disk;
+  for (int const times : {0, 1, 2}) {
+    disk.sweeps = times;
+    auto const number = static_cast<std::uint64_t>(times) + 1;
+    CHECK(Content(number).write_shard(disk, "disk/c", number, 0, 1).has_value());
+  }
+  disk.sweeps = 3;
+  CHECK(Content(4).write_shard(disk, "disk/c", 4, 0, 1).error().code == std::errc::no_such_file_or_directory);
 }
 
 TEST_CASE("the newest checkpoints are kept, and older ones that were never committed are removed") {

@@ -136,6 +136,13 @@ Status write_durably(Files& files, std::string const& directory, std::string con
   return status;
 }
 
+constexpr int directory_tries = 3;
+
+Status make_directories(Files& files, std::string const& directory, std::string const& own) {
+  if (auto status = files.make_directory(directory); status.has_error()) return status;
+  return files.make_directory(own);
+}
+
 Status refuse_committed(Files& files, std::string const& own, std::uint64_t number) {
   auto const committed = is_committed(files, own);
   if (committed.has_error()) return committed.error();
@@ -170,10 +177,16 @@ Result<FileRecord> write_file(Files& files, std::string const& directory, std::u
   for (auto const& shard : shards) record.shards.push_back({shard.parameter, shard.begin, shard.end, shard.metadata});
 
   auto const own = join(directory, directory_name(number));
-  if (auto const made = files.make_directory(own); made.has_error()) return made.error();
-  if (auto const free = refuse_committed(files, own, number); free.has_error()) return free.error();
-  auto const written = write_durably(files, own, record.name,
-                                     [&](OutputFile& file) { return write_planned(file, *planned, number, record); });
+  Status written = ok();
+  // Who cleans up meanwhile removes directories that are empty.
+  for (int tries = 0; tries < directory_tries && (tries == 0 || is_missing(written.error())); ++tries) {
+    written = make_directories(files, directory, own);
+    if (written.has_error()) continue;
+    if (auto const free = refuse_committed(files, own, number); free.has_error()) return free.error();
+    written = write_durably(files, own, record.name,
+                            [&](OutputFile& file) { return write_planned(file, *planned, number, record); });
+    if (written.has_value()) break;
+  }
   if (written.has_error()) {
     remove_if_empty(files, own);
     return written.error();

@@ -16,7 +16,7 @@
 
 namespace chorus::checkpoints::testing {
 
-class SimulatedDisk final : public Files {
+class SimulatedDisk : public Files {
  public:
   // Makes a disk with one directory, "disk".
   SimulatedDisk();
