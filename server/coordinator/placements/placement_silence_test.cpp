@@ -151,7 +151,9 @@ awaitable<void> its_backup_first(World* world, Fleet* fleet) {
   auto const [owner, backup] = placed(*fleet, made);
   fleet->silence(owner);
   fleet->silence(*backup);
-  CHECK(co_await world->until(path, "/state", "unavailable"));
+  auto const waits = co_await world->until(path, "/state", "unavailable");
+  auto const seen = co_await world->get(path);
+  CHECK_MESSAGE(waits, seen.body, world->log.str());
   CHECK((co_await world->get(path)).text("/why").find("'" + backup->id + "'") != std::string::npos);
   fleet->let_go_on(*backup);
   CHECK(co_await fleet->until_told(*backup, "owner"));
@@ -167,7 +169,9 @@ awaitable<void> its_owner_first(World* world, Fleet* fleet) {
   auto const [owner, backup] = placed(*fleet, made);
   fleet->silence(owner);
   fleet->silence(*backup);
-  CHECK(co_await world->until(path, "/state", "unavailable"));
+  auto const waits = co_await world->until(path, "/state", "unavailable");
+  auto const seen = co_await world->get(path);
+  CHECK_MESSAGE(waits, seen.body, world->log.str());
   fleet->let_go_on(owner);
   CHECK(co_await fleet->until_told(owner, "owner"));
   CHECK(owner.shards.at(first_shard).backups.empty());
@@ -183,7 +187,9 @@ awaitable<void> another_life_of_the_coordinator(World* world, Fleet* fleet) {
   auto const [owner, backup] = placed(*fleet, made);
   fleet->silence(owner);
   fleet->silence(*backup);
-  CHECK(co_await world->until(path, "/state", "unavailable"));
+  auto const waits = co_await world->until(path, "/state", "unavailable");
+  auto const seen = co_await world->get(path);
+  CHECK_MESSAGE(waits, seen.body, world->log.str());
   co_await world->restart();
   CHECK((co_await world->get(path)).text("/state") == "unavailable");
   fleet->let_go_on(*backup);
@@ -216,7 +222,9 @@ awaitable<void> one_that_has_ended(World* world, Fleet* fleet) {
   auto const made = co_await world->put(path, alone);
   auto& owner = placed(*fleet, made).owner;
   fleet->silence(owner);
-  CHECK(co_await world->until(path, "/state", "unavailable"));
+  auto const waits = co_await world->until(path, "/state", "unavailable");
+  auto const seen = co_await world->get(path);
+  CHECK_MESSAGE(waits, seen.body, world->log.str());
   // The worker is started again.
   FakeWorker successor(world->io.get_executor(), owner.id, 2);
   CHECK((co_await world->join_as(successor)).status == 200);
@@ -243,7 +251,9 @@ awaitable<void> one_that_is_given_up(World* world, Fleet* fleet) {
   auto& owner = placed(*fleet, made).owner;
   CHECK((co_await world->post(std::string(path) + "/give-up", "")).text("/state") == "ready");
   fleet->silence(owner);
-  CHECK(co_await world->until(path, "/state", "unavailable"));
+  auto const waits = co_await world->until(path, "/state", "unavailable");
+  auto const seen = co_await world->get(path);
+  CHECK_MESSAGE(waits, seen.body, world->log.str());
   CHECK((co_await world->post(std::string(path) + "/give-up", "")).text("/state") == "lost");
   CHECK((co_await world->post("/v1/parameters/v/give-up", "")).code() == "unknown_parameter");
   co_await world->restart();
@@ -262,7 +272,9 @@ awaitable<void> one_that_is_made_again_while_it_is_silent(World* world, Fleet* f
   auto const made = co_await world->put(path, alone);
   auto& owner = placed(*fleet, made).owner;
   fleet->silence(owner);
-  CHECK(co_await world->until(path, "/state", "unavailable"));
+  auto const waits = co_await world->until(path, "/state", "unavailable");
+  auto const seen = co_await world->get(path);
+  CHECK_MESSAGE(waits, seen.body, world->log.str());
   auto const again = co_await world->put(path, R"({"group":"g","shape":[4],"recreate":true})");
   CHECK(again.status == 201);
   CHECK(again.text("/endpoints/0/worker") != owner.id);
@@ -298,7 +310,9 @@ awaitable<void> an_heir_that_refuses(World* world, Fleet* fleet) {
   auto const [owner, heir] = placed(*fleet, made);
   heir->takes_one_at_a_time = heir->has_lost_shards = true;
   fleet->silence(owner);
-  CHECK(co_await world->until(path, "/state", "unavailable"));
+  auto const waits = co_await world->until(path, "/state", "unavailable");
+  auto const seen = co_await world->get(path);
+  CHECK_MESSAGE(waits, seen.body, world->log.str());
   CHECK((co_await world->get(path)).text("/endpoints/0/worker") == owner.id);
   fleet->let_go_on(owner);
   CHECK(co_await world->until(path, "/state", "ready"));
@@ -324,7 +338,9 @@ awaitable<void> a_backup_of_former_days(World* world, Fleet* fleet) {
   CHECK(co_await fleet->until_lost(owner));
   backup->deaf_to_shards = false;
   backup->hear();
-  CHECK(co_await world->until(path, "/state", "unavailable"));
+  auto const waits = co_await world->until(path, "/state", "unavailable");
+  auto const seen = co_await world->get(path);
+  CHECK_MESSAGE(waits, seen.body, world->log.str());
   CHECK(backup->shards.at(first_shard).role == "backup");
   owner.deaf_to_shards = false;
   owner.hear();
