@@ -57,7 +57,8 @@ class Arena {
   // any time, also long after retire(). Small blocks lie close together to save offsets; a failed call uses up none.
   // Asks the system for memory.
   [[nodiscard]] Result<std::span<std::byte>> allocate_once(std::uint64_t size_bytes);
-  // Ends a block of allocate_once(), or whole pages of it. Returns memory to the system.
+  // Ends a block of allocate_once(), or whole pages of it. Its first page reads as zeros before any other page does, so
+  // a late reader that finds what it expects there has read no such zeros. Returns memory to the system.
   void retire(std::span<std::byte> block);
   // Retires a block later, because other processes may still read it: when more than 64 MiB of newer blocks wait.
   void retire_later(std::span<std::byte> block);

@@ -66,7 +66,9 @@ Result<std::span<std::byte>> Arena::allocate_once(std::uint64_t size_bytes) {
 
 void Arena::retire(std::span<std::byte> block) {
   auto const size = rounded_up(std::max<std::uint64_t>(block.size(), 1), page_bytes);
-  static_cast<void>(region_->release(place_of(block.data()), size));
+  auto const at = place_of(block.data());
+  static_cast<void>(region_->release(at, page_bytes));
+  static_cast<void>(region_->release(at + page_bytes, size - page_bytes));
   std::lock_guard const lock(mutex_);
   used_bytes_ -= size;
 }

@@ -16,7 +16,7 @@
 
 namespace chorus::engine {
 
-inline constexpr std::uint32_t board_layout = 3;
+inline constexpr std::uint32_t board_layout = 4;
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::uint32_t records_per_lane = 8;
 inline constexpr std::uint32_t landings_per_lane = 8;
@@ -73,13 +73,19 @@ struct alignas(line_bytes) Lane {
 };
 static_assert(sizeof(Lane) == 64 + 256 + 512);
 
+// BoardHead::failed while no call has failed.
+inline constexpr std::uint64_t no_failure = ~std::uint64_t{0};
+
 // The head of a board; the lanes follow by the rank of their sender, including an unused one of the owner.
 struct alignas(line_bytes) BoardHead {
   std::atomic<std::uint64_t> entered;  // number of calls that the member has begun
   std::atomic<std::uint64_t> ended;    // number of calls that the member has ended, even if others go on
   // Hash of the kind of the call that the member is in, or will begin next; 0: not known.
   std::atomic<std::uint64_t> fingerprint;
-  alignas(line_bytes) std::atomic<std::uint64_t> failed;  // n + 1 if its n-th call failed: see failure_notice
+  // n + 1 if the member's n-th call failed: see failure_notice. 0: the board was given back, and all of it may read as
+  // zeros. The first page of a board is given back before the others (memory::Arena::retire), so a member that finds
+  // another value here after reading has not read such zeros.
+  alignas(line_bytes) std::atomic<std::uint64_t> failed = no_failure;
   std::uint32_t failure_notice_bytes;
   links::FailureNoticeBytes failure_notice;
   // What the member calls, for error messages of the others: "all_reduce sum f32[4096] ring of 4".

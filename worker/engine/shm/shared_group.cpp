@@ -1,6 +1,7 @@
 #include "worker/engine/shm/shared_group.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 #include <thread>
 #include <utility>
@@ -17,6 +18,14 @@ constexpr std::chrono::milliseconds life_every{50};
 constexpr std::chrono::milliseconds patience_with_the_last{10};
 // Like PeerWatch::grace: members that know which peer is silent report it first.
 constexpr std::chrono::milliseconds grace{100};
+
+// True if the peer has ended this number of calls, or makes none any more: it has failed or given its board back.
+// Truncated memory, which reads as zeros, is no board that was given back.
+bool is_done(SharedLane const& lane, std::uint64_t calls) {
+  return (lane.board().failed.load(std::memory_order_acquire) != no_failure ||
+          lane.board().ended.load(std::memory_order_acquire) >= calls) &&
+         !lane.region().mapping().is_broken();
+}
 
 }  // namespace
 
@@ -42,44 +51,33 @@ SharedGroup::SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer
   for (std::uint32_t sender = 0; sender < layout_.ranks; ++sender) new (board_.data() + layout_.lane_at(sender)) Lane{};
 }
 
-// After a failure the head of the board stays for a long time, because others may not have read the reason yet. The
-// whole board stays while another member is still in a call that has ended here and has not yet seen that its messages
-// were read. A member that sees the failure reads nothing else.
+// The whole board stays while another member is still in a call that has ended well here: that member may not have read
+// the slots yet, or not have seen that its messages were read. Otherwise only the head stays, because others may not
+// have read the reason of a failure yet; a member that sees the failure uses nothing else.
 SharedGroup::~SharedGroup() {
-  bool const has_failed = own().failed.load(std::memory_order_relaxed) != 0;
-  bool const is_left = is_left_by_all();
-  if (is_left)
+  if (is_left_by_all())
     for (auto const& place : withdrawn_) arena_.readmit(place);
-  if (has_failed) {
-    auto const head_bytes = (sizeof(BoardHead) + memory::page_bytes - 1) / memory::page_bytes * memory::page_bytes;
-    auto const head = board_.first(std::min<std::size_t>(head_bytes, board_.size()));
-    arena_.retire_later(head);
-    if (head.size() < board_.size()) arena_.retire(board_.subspan(head.size()));
-  } else if (is_left) {
-    arena_.retire(board_);
-  } else {
-    arena_.retire_later(board_);
-  }
+  auto const failed = own().failed.load(std::memory_order_relaxed);
+  auto const good = std::min(failed - 1, calls_);
+  bool const is_in_use = std::any_of(lanes_.begin(), lanes_.end(), [good](auto const& lane) {
+    return lane != nullptr && !is_done(*lane, good) && lane->region().owner_lives();
+  });
+  auto const head_bytes = (sizeof(BoardHead) + memory::page_bytes - 1) / memory::page_bytes * memory::page_bytes;
+  auto const kept = is_in_use ? board_.size() : failed != no_failure ? head_bytes : 0;
+  if (kept != 0) arena_.retire_later(board_.first(kept));
+  if (kept != board_.size()) arena_.retire(board_.subspan(kept));
 }
 
 bool SharedGroup::is_left_by_all() const {
+  auto const calls = failure_ ? std::numeric_limits<std::uint64_t>::max() : calls_;
   auto const give_up = std::chrono::steady_clock::now() + patience_with_the_last;
   return std::all_of(lanes_.begin(), lanes_.end(), [&](auto const& lane) {
-    while (lane != nullptr && !has_left(*lane)) {
+    while (lane != nullptr && !is_done(*lane, calls)) {
       if (std::chrono::steady_clock::now() >= give_up) return !lane->region().owner_lives();
       std::this_thread::yield();
     }
     return true;
   });
-}
-
-bool SharedGroup::has_left(SharedLane const& lane) const {
-  auto const& board = lane.board();
-  // After its own failure a member makes no calls, and neither reads nor writes memory of others.
-  if (board.failed.load(std::memory_order_acquire) != 0) return true;
-  if (failure_) return false;
-  // A retired board reads as zeros; its owner retires it after this member has ended its last call.
-  return board.ended.load(std::memory_order_acquire) >= calls_ || board.entered.load(std::memory_order_acquire) == 0;
 }
 
 SharedCard SharedGroup::card() const {
@@ -300,20 +298,26 @@ void SharedGroup::tell(Failure const& failure) {
     if (lane) lane->ring();
 }
 
-// All data has arrived, but a member that has failed in this call may have changed its memory before it was read here.
+// All data has arrived, but a member that has failed in this call may have changed its memory before it was read here,
+// and a board that was given back may have been read as zeros. Every member is asked, also one from which nothing came:
+// another member may have passed on what it read there.
 std::optional<Failure> SharedGroup::left_by_others() const {
   std::atomic_thread_fence(std::memory_order_acquire);
   bool const is_left = std::any_of(lanes_.begin(), lanes_.end(), [this](auto const& lane) {
-    return lane != nullptr && lane->board().failed.load(std::memory_order_acquire) == calls_ + 1;
+    auto const failed = lane != nullptr ? lane->board().failed.load(std::memory_order_acquire) : no_failure;
+    return failed == calls_ + 1 || failed == 0;
   });
   return is_left ? told_by_others() : std::nullopt;
 }
 
-// Who has failed in a later call has done its part of this one.
+// A member that has failed in a later call has done its part of this one.
 std::optional<Failure> SharedGroup::told_by_others() const {
   for (auto const& lane : lanes_) {
-    auto const failed = lane != nullptr ? lane->board().failed.load(std::memory_order_acquire) : 0;
-    if (failed == 0 || failed > calls_ + 1) continue;
+    auto const failed = lane != nullptr ? lane->board().failed.load(std::memory_order_acquire) : no_failure;
+    if (failed > calls_ + 1) continue;
+    if (failed == 0)
+      return gone(lane->peer(), "reading its memory",
+                  lane->region().mapping().is_broken() ? "it was truncated" : "it has left the group");
     auto const bytes = std::min<std::size_t>(lane->board().failure_notice_bytes, links::failure_notice_bytes_max);
     auto const copy = lane->board().failure_notice;
     auto const failure_notice = links::decode_failure_notice(std::span(copy).first(bytes));
@@ -324,10 +328,11 @@ std::optional<Failure> SharedGroup::told_by_others() const {
   return std::nullopt;
 }
 
+Failure SharedGroup::gone(plan::Rank rank, std::string const& where, std::string const& why) const {
+  return {EngineErrc::peer_lost, "lost " + name_of(rank) + " while " + where + ": " + why, {rank}, {}};
+}
+
 std::optional<Failure> SharedGroup::lost(SharedCall const& call, TimePoint now) {
-  auto const gone = [&](plan::Rank rank, std::string const& where, std::string const& why) {
-    return Failure{EngineErrc::peer_lost, "lost " + name_of(rank) + " while " + where + ": " + why, {rank}, {}};
-  };
   for (auto const& lane : lanes_)
     if (lane && lane->region().mapping().is_broken())
       return gone(lane->peer(), "reading its memory", "it was truncated");

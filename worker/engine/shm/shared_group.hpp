@@ -82,6 +82,7 @@ class SharedGroup {
   void describe(SharedCall const& call, std::string const& description);
   void look_for_stall(SharedCall const& call, TimePoint now);
   [[nodiscard]] RunProgress progress(SharedCall const& call, TimePoint now) const;
+  [[nodiscard]] Failure gone(plan::Rank rank, std::string const& where, std::string const& why) const;
   [[nodiscard]] std::optional<Failure> lost(SharedCall const& call, TimePoint now);
   // A member that is in a call of another kind.
   [[nodiscard]] std::optional<Failure> differing(SharedCall const& call) const;
@@ -90,7 +91,6 @@ class SharedGroup {
   // True if no member reads the own board any more and, after a failure, none writes to the outputs. Waits a moment for
   // members that are about to leave.
   [[nodiscard]] bool is_left_by_all() const;
-  [[nodiscard]] bool has_left(SharedLane const& lane) const;
   void tell(Failure const& failure);
   // Withdraws, after a failure, memory that other members may still write to.
   void withdraw(std::span<std::span<std::byte> const> outputs);

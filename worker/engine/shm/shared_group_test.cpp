@@ -140,7 +140,8 @@ TEST_CASE("a member whose process ends is named long before the time is over") {
   SharedMembers members(2);
   auto const input = members.vector(0, 100, 1), output = members.vector(0, 100, 0);
   members.groups[1].reset();
-  members.arenas[1].reset();  // its lock is released with it, as in a process that is killed
+  members.board(1).failed = no_failure;  // a process that is killed does not give its board back
+  members.arenas[1].reset();             // its lock is released with it, as in a process that is killed
   auto const result = members.all_reduce(0, input, output, algorithms::mesh);
   REQUIRE(result.status.has_error());
   CHECK(result.status.error().code == EngineErrc::peer_lost);
@@ -239,7 +240,7 @@ TEST_CASE("a small message that comes in two records is put together") {
   other.join();  // member 1 has given up; its record is still there
   auto& records = members.lane(1, 0).records;
   REQUIRE(records[0].sequence == 1);
-  members.board(1).failed = 0;  // hides the failure
+  members.board(1).failed = no_failure;  // hides the failure
   records[0].bytes = records[1].bytes = sizeof(float);
   records[1].call = records[0].call;
   records[1].agreement = records[0].agreement;

@@ -57,7 +57,7 @@ TEST_CASE("a peer that wants its message where there is no memory for elements e
     SharedMembers members(2);
     std::vector<std::span<float>> const theirs{members.vector(0, 4096, 1), members.vector(0, 4096, 1)};
     REQUIRE(members.all_reduce(0, theirs, algorithms::allpairs, 10ms).status.has_error());
-    members.board(0).failed = 0;  // hides the failure
+    members.board(0).failed = no_failure;  // hides the failure
     auto const list = members.lane(1, 0).landings[1].offset;
     std::memcpy(members.arenas[0]->mapping().at(list + sizeof wrong, sizeof wrong).data(), &wrong, sizeof wrong);
     std::memcpy(members.arenas[0]->mapping().at(list, sizeof wrong).data(), &wrong, sizeof wrong);
