@@ -53,7 +53,7 @@ engine::RunResult Group::run(Op op, std::span<std::byte const> input, std::span<
   CHORUS_ASSERT(options.algorithm != nullptr, "the caller chooses an algorithm");
   CHORUS_ASSERT(options.gpu == nullptr || !memory_.may_share || memory_.introduction == nullptr,
                 "who passes memory of a GPU has said so");
-  std::lock_guard const lock(calling_);
+  Calling const calling(*this);
   if (auto why = standing_error()) return engine::failed(std::move(*why));
   if (!has_met_ && memory_.introduction != nullptr) {
     auto const deadline = std::chrono::steady_clock::now() + options.timeout;
@@ -88,7 +88,7 @@ engine::RunResult Group::run_in_pieces(Op op, std::span<std::byte const> input,
                                        std::span<std::span<std::byte> const> pieces, Dtype dtype, ReduceOp reduce,
                                        std::uint64_t elements, CallOptions const& options) {
   CHORUS_ASSERT(!has_blocks(op) && options.in_place == input.empty(), "in place there is nothing else");
-  std::lock_guard const lock(calling_);
+  Calling const calling(*this);
   CHORUS_ASSERT(shared_ != nullptr, "members share memory");
   if (auto why = standing_error()) return engine::failed(std::move(*why));
   Request const request{op, dtype, reduce, elements, options};
@@ -109,7 +109,7 @@ engine::RunResult Group::run_in_pieces(Op op, std::span<std::byte const> input,
 }
 
 engine::RunResult Group::meet(std::chrono::milliseconds timeout) {
-  std::lock_guard const lock(calling_);
+  Calling const calling(*this);
   if (auto why = standing_error()) return engine::failed(std::move(*why));
   if (has_met_ || memory_.introduction == nullptr) return {};
   auto met = introduce(timeout);
@@ -125,8 +125,14 @@ void Group::interrupt(engine::EngineErrc code, std::string const& why) {
 
 void Group::fail(engine::EngineErrc code, std::string const& why) {
   interrupt(code, why);
-  std::unique_lock const idle(calling_, std::try_to_lock);  // a call that is under way tells them itself
-  if (idle && shared_) shared_->leave({code, why, {}, {}});
+  has_failed_.store(true);
+  tell_if_failed();
+}
+
+void Group::tell_if_failed() {
+  if (!has_failed_.load()) return;
+  std::unique_lock const idle(calling_, std::try_to_lock);
+  if (idle && shared_) shared_->leave(*interruption_.failure());
 }
 
 std::optional<Error> Group::standing_error() const {

@@ -146,6 +146,16 @@ class Group {
  private:
   struct Request;
   struct Prepared;
+  // A call that is under way. It may end well, or before it enters, although fail() was called meanwhile.
+  struct Calling {
+    explicit Calling(Group& of) : group(of), lock(of.calling_) {}
+    ~Calling() {
+      lock.unlock();
+      group.tell_if_failed();
+    }
+    Group& group;
+    std::unique_lock<std::mutex> lock;
+  };
 
   [[nodiscard]] engine::RunResult run_prepared(Request const& request, std::span<std::byte const> input,
                                                std::span<std::byte> output);
@@ -162,6 +172,8 @@ class Group {
   [[nodiscard]] engine::RunResult introduce(std::chrono::milliseconds timeout);
   [[nodiscard]] engine::RunResult gather(std::span<std::byte const> own, std::span<std::byte> all,
                                          std::chrono::milliseconds timeout);
+  // Tells members that share memory of fail(), unless a call is under way: then the call does when it ends.
+  void tell_if_failed();
   // Counts a call that has ended, and reports it to the flight recorder if there is one.
   void ended(Prepared& prepared, engine::RunResult& result, std::uint64_t run = 0);
   [[nodiscard]] std::shared_ptr<engine::FlightKind> kind_of(Prepared const& prepared) const;
@@ -175,6 +187,9 @@ class Group {
   std::uint64_t sequence_ = 0;
   std::optional<Error> broken_;
   engine::Interruption interruption_;
+  // fail() was called. Stored before it tries the lock, and read after a call has released it: one of the two tells the
+  // other members.
+  std::atomic<bool> has_failed_{false};
   // Number of the run over links; 0 while there is none. Stored before a run checks for an interruption, and read after
   // the interruption is set: either the run sees the interruption before it begins, or interrupt() sees the run.
   std::atomic<std::uint64_t> running_{0};
