@@ -208,3 +208,31 @@ TEST_CASE("a member whose message was refused after it was sent hears of that at
     check_disagreement(ended);
   }
 }
+
+TEST_CASE("a member that has no memory for its part of a call ends the call of the other one, and says why") {
+  FakeCoordinator coordinator;
+  auto small = test_options("w0", coordinator.url());
+  small.memory_limit_bytes = 8 << 20;
+  std::vector<Worker> workers;
+  workers.push_back(Worker::start(small).value());
+  workers.push_back(Worker::start(test_options("w1", coordinator.url())).value());
+  coordinator.assign("g", 1, {"w0", "w1"});
+  std::vector<Status> ended(2, ok());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      auto group = workers[rank].join("g", soon()).value();
+      std::vector<float> x(4 << 20, 1);
+      CollectiveOptions patient;
+      patient.algorithm = "centralized";
+      patient.timeout = milliseconds(20000);
+      ended[rank] = group.all_reduce(x, patient);
+    });
+  for (auto& thread : threads) thread.join();
+  for (auto const& status : ended) {
+    REQUIRE(status.has_error());
+    INFO(status.error().detail);
+    CHECK(mentions(status.error().detail, "bytes to be given memory"));
+  }
+  CHECK(mentions(ended[1].error().detail, "rank 0 (w0) reports: "));
+}

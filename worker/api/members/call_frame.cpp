@@ -25,6 +25,7 @@ Status CallFrame::finish(engine::RunResult result) {
   // Refused before anything was sent: the others wait for a corrected call.
   if (why.code.category() == plan_category()) return why;
   end_.end_by(why, result.culprits);
+  group_.fail(engine::code_of(why), why.detail);  // a call that failed before it entered has told nobody
   return why;
 }
 
