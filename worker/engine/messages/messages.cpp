@@ -283,6 +283,9 @@ void Messages::not_received(MessageGroup& group, std::uint64_t run, RunResult co
 
 void Messages::failed(std::uint64_t token, std::uint32_t epoch, Failure const& why) {
   if (auto const group = find(token, epoch)) return end(*group, why);
+  // The first failure of an epoch counts; repeated ones would push out those of other epochs.
+  for (auto const& early : early_failures_)
+    if (early.token == token && early.epoch == epoch) return;
   if (early_failures_.size() == early_failures_max) early_failures_.pop_front();
   early_failures_.push_back({token, epoch, why});
 }

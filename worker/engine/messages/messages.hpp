@@ -81,7 +81,7 @@ class Messages {
   MessageLimits const limits_;
   std::vector<GroupPtr> groups_;
   WaitingReceives receives_;
-  // The latest failures of epochs that have not begun here.
+  // The first failure of each of the latest epochs that have not begun here.
   struct EarlyFailure {
     std::uint64_t token = 0;
     std::uint32_t epoch = 0;

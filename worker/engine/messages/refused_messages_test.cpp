@@ -102,3 +102,15 @@ TEST_CASE("a refuse of small messages counts only with the token of their epoch,
     if (is_right) CHECK(mentions(text(next), "no use for it"));
   }
 }
+
+TEST_CASE("an early failure of an epoch is not forgotten because another epoch fails again and again") {
+  MessageMembers members(options_of(2));
+  ConnectionOwner& engine = members.fleet.engine(1);
+  engine.message_failed(token, 1, {EngineErrc::aborted, "the message was given up", {}, {}});
+  for (int i = 0; i < 100; ++i) engine.message_failed(token + 1, 1, {EngineErrc::peer_lost, "lost", {}, {}});
+  std::vector<std::byte> got(16);
+  auto const receive = members.receive(1, 0, 5, got);
+  REQUIRE(receive->has_value());
+  CHECK(code(receive) == EngineErrc::aborted);
+  CHECK(mentions(text(receive), "the message was given up"));
+}
