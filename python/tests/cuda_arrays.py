@@ -19,7 +19,7 @@ STALE = -7
 
 _double = ctypes.CDLL("libcuda.so.1")
 _prototypes: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "double_allocate": (c_uint64, (c_int, c_size_t, c_int)),
+    "double_allocate": (c_uint64, (c_int, c_size_t, c_int, c_int)),
     "double_free": (None, (c_uint64,)),
     "double_peek": (c_int, (c_void_p, c_uint64, c_size_t)),
     "double_poke": (c_int, (c_uint64, c_void_p, c_size_t)),
@@ -76,8 +76,8 @@ def fail(function: str, status: int = 700) -> None:
 class _Memory:
     """Memory of a GPU, freed with its last user: copies from and to it fail then."""
 
-    def __init__(self, device: int, nbytes: int, of_a_pool: bool) -> None:
-        self.address: int = _double.double_allocate(device, nbytes, of_a_pool)
+    def __init__(self, device: int, nbytes: int, of_a_pool: bool, managed: bool) -> None:
+        self.address: int = _double.double_allocate(device, nbytes, of_a_pool, managed)
 
     def __del__(self) -> None:
         _double.double_free(self.address)
@@ -119,7 +119,8 @@ class Array:
             kind,
         )
         self.versioned, self.flags, self.transposed = versioned, dlpack.READ_ONLY if read_only else 0, transposed
-        self._memory = _Memory(device, max(1, values.nbytes), of_a_pool) if values.nbytes else None
+        managed = kind == dlpack.CUDA_MANAGED
+        self._memory = _Memory(device, max(1, values.nbytes), of_a_pool, managed) if values.nbytes else None
         if self._memory is not None:
             stale = numpy.full(values.shape, STALE % 256 if dtype[0] == "u" else STALE, dtype)
             _double.double_poke(self._memory.address, stale.ctypes.data, values.nbytes)

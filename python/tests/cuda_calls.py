@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 import chorus
+from chorus import dlpack
 from chorus.cuda import pool
 from cuda_arrays import ELEMENTS, Array, array, copied, counts, fail, filled, same
 from cuda_members import Group, both, raised
@@ -117,6 +118,7 @@ def takes_every_kind_of_array(pair: Pair) -> None:
             same(x, [[2, 4], [6, 1]])
         same(group.all_reduce(array(rank, versioned=False)), 1)
         same(group.all_reduce(array(rank, of_a_pool=True, device=1)), 1)
+        same(group.all_reduce(array(rank, kind=dlpack.CUDA_MANAGED, device=1)), 1)  # the CPU reads it in place
         x = Array([0x3FC0 if rank == 0 else 0x4000], "u2")
         same(group.all_reduce(x, dtype="bf16"), 0x4060)  # 1.5 + 2 = 3.5
         assert group.all_reduce(array(0, 0, 3)).shape == (0, 3)

@@ -24,6 +24,7 @@ struct Memory {
   std::size_t bytes;
   int device;
   bool is_of_a_pool;
+  int of_the_cpu;  // what the CPU may do there: PROT_NONE unless it is managed
 };
 
 struct Counts {
@@ -70,7 +71,7 @@ int access(std::uintptr_t address, std::size_t bytes, std::function<void()> cons
   auto* const begin = reinterpret_cast<void*>(memory->first);  // NOLINT
   mprotect(begin, pages(memory->second.bytes), PROT_READ | PROT_WRITE);
   use();
-  mprotect(begin, pages(memory->second.bytes), PROT_NONE);
+  mprotect(begin, pages(memory->second.bytes), memory->second.of_the_cpu);
   return 0;
 }
 
@@ -200,12 +201,13 @@ int cuGetErrorString(int status, char const** text) {
   return 0;
 }
 
-// Memory of a GPU; that of a pool belongs to no context.
-std::uintptr_t double_allocate(int device, std::size_t bytes, int is_of_a_pool) {
+// Memory of a GPU; that of a pool belongs to no context, and the CPU reads and writes managed memory as well.
+std::uintptr_t double_allocate(int device, std::size_t bytes, int is_of_a_pool, int is_managed) {
   std::lock_guard const lock(mutex);
-  auto* const data = mmap(nullptr, pages(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  auto const of_the_cpu = is_managed != 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+  auto* const data = mmap(nullptr, pages(bytes), of_the_cpu, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   auto const address = reinterpret_cast<std::uintptr_t>(data);  // NOLINT
-  memories[address] = {bytes, device, is_of_a_pool != 0};
+  memories[address] = {bytes, device, is_of_a_pool != 0, of_the_cpu};
   return address;
 }
 

@@ -84,10 +84,14 @@ def borrow(tensor: Any) -> Memory:
     if device not in (CPU, CUDA, CUDA_HOST, CUDA_MANAGED):
         name = DEVICES.get(device, f"device {device}")
         raise TypeError(f"the tensor is on {name}:{number}, expected the CPU or cuda: copy it to the CPU first")
-    if device == CUDA:
+    if device in (CUDA, CUDA_MANAGED):
         loaded = driver.load()
-        with loaded.current(loaded.primary(number)):  # some libraries export only from the current device
+        context = loaded.primary(number)
+        with loaded.current(context):  # some libraries export only from the current device
             capsule, lent, flags = _export(tensor, stream=driver.LEGACY_STREAM)
+        if device == CUDA_MANAGED:  # read in place, and not by a copy that would be queued behind what the GPU does
+            with loaded.ending(context, f"cuda:{number}"):
+                pass
     else:
         capsule, lent, flags = _export(tensor)
     shape = tuple(lent.shape[i] for i in range(lent.ndim))

@@ -56,6 +56,7 @@ class Transfer {
     failure_.check(status_, what);
     TORCH_CHECK_VALUE(!expected_bytes_ || received_.bytes == *expected_bytes_, what, ": a message of ", received_.bytes,
                       " bytes, expected ", *expected_bytes_);
+    if (unwritten_) std::rethrow_exception(unwritten_);
   }
   [[nodiscard]] int source() const { return static_cast<int>(received_.source); }
 
@@ -66,15 +67,20 @@ class Transfer {
     status_ = look(failure_.get());
     if (status_ == CHORUS_PENDING) return false;
     has_ended_ = true;
-    if (written_) {
-      expected_bytes_ = written_->memory().nbytes();
-      at::AutoDispatchBelowADInplaceOrView const values_alone;
-      if (status_ == CHORUS_OK && queued_) queued_->wait();
-      if (status_ == CHORUS_OK) written_->finish();
-    }
+    try {
+      if (written_) finish();
+    } catch (...) { unwritten_ = std::current_exception(); }
     read_.reset();
     written_.reset();
     return true;
+  }
+
+  void finish() {
+    expected_bytes_ = written_->memory().nbytes();
+    if (status_ != CHORUS_OK) return;
+    at::AutoDispatchBelowADInplaceOrView const values_alone;
+    if (queued_) queued_->wait();
+    written_->finish();
   }
 
   std::mutex looking_;  // the library takes one thread at a time
@@ -86,6 +92,7 @@ class Transfer {
   Failure failure_;
   chorus_status_t status_ = CHORUS_PENDING;
   bool has_ended_ = false;
+  std::exception_ptr unwritten_;  // why what was received could not be copied into the tensor
   std::optional<std::uint64_t> expected_bytes_;
 };
 

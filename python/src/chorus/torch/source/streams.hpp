@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -33,9 +34,26 @@ class Queued {
     }
   }
 
+  // Events are destroyed, and waited for, on their own device: going back from there to the device of a thread that has
+  // none yet, number 0, would make a context there.
+  ~Queued() {
+    while (!events_.empty()) {
+      try {
+        c10::DeviceGuard const there(events_.back().first);
+        events_.back().second = c10::Event(events_.back().first.type());
+      } catch (...) {}  // the device has failed
+      events_.pop_back();
+    }
+  }
+  Queued(Queued const&) = delete;
+  Queued& operator=(Queued const&) = delete;
+
   // Lets the streams of the calling thread wait.
   void wait() const {
-    for (auto const& [device, event] : events_) event.block(current_stream(device));
+    for (auto const& [device, event] : events_) {
+      c10::DeviceGuard const there(device);
+      event.block(current_stream(device));
+    }
   }
 
  private:
