@@ -10,6 +10,7 @@
 #include "http/client/client.hpp"
 #include "http/flags/security_flags.hpp"
 #include "metrics/build/build.hpp"
+#include "worker/devices/cuda/pinned.hpp"
 #include "worker/service/requests/identity.hpp"
 #include "worker/service/surroundings.hpp"
 
@@ -28,6 +29,16 @@ std::string check_bytes(std::string const& text) {
   std::uint64_t bytes = 0;
   auto const [end, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   return failure == std::errc() && end == text.data() + text.size() ? "" : "'" + text + "' is not a number of bytes";
+}
+
+// Two parts of a transfer, twice: with less, two transfers might wait for each other.
+constexpr std::uint64_t pinned_min = 4 * devices::PinnedPool::slot_bytes;
+
+std::string check_pinned(std::string const& text) {
+  auto problem = check_bytes(text);
+  if (problem.empty() && std::stoull(text) < pinned_min)
+    problem = text + " is less than " + std::to_string(pinned_min) + " bytes";
+  return problem;
 }
 
 std::string check_gpus(std::string const& text) {
@@ -119,8 +130,8 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
        "of each GPU, taken with the first tensor there (default: half of what is free then)")
       ->check(check_bytes);
   flag("--gpu-pinned-bytes", options.gpu_limits.pinned_bytes,
-       "of the host's memory for each GPU, pinned: at most so much is on its way")
-      ->check(check_bytes);
+       "of the host's memory for each GPU, pinned: at most so much is on its way; at least 4194304")
+      ->check(check_pinned);
   flag("--gpu-ipc", gpu_ipc, "let GPUs of workers on one host read each other's tensors where they lie")
       ->check(CLI::IsMember({"on", "off"}));
   flag(

@@ -126,6 +126,7 @@ TEST_CASE("mistyped flags are refused with exit status 2") {
                                                                      {"--spin-us", "9999999"},
                                                                      {"--log-level", "loud"},
                                                                      {"--tensor-limit-bytes", "99999999999999999999"},
+                                                                     {"--gpu-pinned-bytes", "4194303"},
                                                                      {"stray"}}) {
     CAPTURE(std::string(arguments[0]));
     int exit_status = -1;
