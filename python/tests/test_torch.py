@@ -276,6 +276,15 @@ def test_calls_of_callbacks_have_the_same_place_on_every_rank(ranks: Any) -> Non
     assert ranks(2, callbacks.issues_more_before_callbacks_run) == [[42.0, 200.0, 400.0]] * 2
 
 
+def test_callbacks_come_behind_calls_that_were_issued_before_them(ranks: Any) -> None:
+    assert ranks(2, callbacks.adds_a_callback_once_later_calls_have_begun) == [[2.0, 200.0, 20.0]] * 2
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_calls_of_nested_callbacks_have_the_same_place_on_every_rank(ranks: Any, size: int) -> None:
+    assert ranks(size, callbacks.orders_calls_alike) == [[]] * size
+
+
 def test_callbacks_wait_for_calls_that_were_issued_elsewhere(ranks: Any) -> None:
     assert ranks(2, callbacks.waits_for_calls_of_others) == [[[10.0] * 3] * 3, [[2.0] * 3] * 3]
 

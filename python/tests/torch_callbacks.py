@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from datetime import timedelta
 from typing import Any
@@ -123,3 +124,75 @@ def ends_the_group_in_a_callback(rank: int, size: int) -> Any:
     future.wait()
     work.wait()
     return found, work.result()[0].tolist()
+
+
+def draws_a_program(seed: Any, depth: int = 2) -> list[Any]:
+    """Calls, callbacks of any of them with a program of their own, and calls to wait for."""
+    draw = random.Random(seed)
+    program: list[Any] = [("call", f"{seed}.0")]
+    for number in range(1, 6):
+        earlier = draw.choice([name for what, name, *_ in program if what == "call"])
+        if depth > 0 and draw.random() < 0.5:
+            program.append(("then", earlier, draws_a_program(f"{seed}.{number}", depth - 1)))
+        elif depth < 2 and draw.random() < 0.3:
+            program.append(("wait", earlier))
+        else:
+            program.append(("call", f"{seed}.{number}"))
+    return program
+
+
+def orders_calls_alike(rank: int, size: int) -> Any:
+    """Programs whose callbacks run behind other calls on one rank, and where they are added on another."""
+    wrong = []
+    for seed in range(40):
+        leader = seed % size
+        draw = random.Random(f"{seed} {rank}")
+        calls: dict[str, Any] = {}
+        futures: list[Any] = []
+
+        def follows(program: list[Any], is_within: bool = True) -> None:
+            for what, name, *rest in program:
+                if what == "call":
+                    value = float(random.Random(name).randrange(1 << 20))
+                    x = torch.full((3,), value)
+                    calls[name] = dist.all_reduce(x, async_op=True), x, value * size
+                elif what == "wait":
+                    calls[name][0].wait()
+                else:
+                    if not is_within and rank != leader and draw.random() < 0.7:
+                        calls[draw.choice([earlier for earlier in calls if earlier.count(".") == 1])][0].wait()
+                        calls[name][0].wait()
+                    future = calls[name][0].get_future()
+                    futures.append(future.then(lambda _, rest=rest: follows(rest[0])))
+
+        if rank != leader:
+            dist.recv(torch.empty(1), leader)  # until then the leader's calls cannot end
+        follows(draws_a_program(seed), is_within=False)
+        if rank == leader:
+            for other in range(size):
+                if other != leader:
+                    dist.send(torch.ones(1), other)
+        for future in futures:  # callbacks append to them
+            future.wait()
+        for name, (work, x, expected) in calls.items():
+            work.wait()
+            if x[0].item() != expected:
+                wrong.append((name, x[0].item(), expected))
+    return wrong
+
+
+def adds_a_callback_once_later_calls_have_begun(rank: int, size: int) -> Any:
+    """A rank adds a callback while the first of two calls runs, the other when both have ended."""
+    if rank == 1:
+        dist.recv(torch.empty(1), 0)
+    first, second, third = torch.ones(3), torch.full((3,), 100.0), torch.full((3,), 10.0)
+    works = [dist.all_reduce(x, async_op=True) for x in (first, second)]
+    if rank == 1:
+        for work in works:
+            work.wait()
+    future = works[0].get_future().then(lambda _: dist.all_reduce(third))
+    if rank == 0:
+        dist.send(torch.ones(1), 1)
+    works[1].wait()
+    future.wait()
+    return [x[0].item() for x in (first, second, third)]

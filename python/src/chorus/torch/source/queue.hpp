@@ -22,6 +22,8 @@ namespace chorus::process_group {
 
 class Queue;
 
+using Future = c10::intrusive_ptr<c10::ivalue::Future>;
+
 // A call that was issued. Keeps the tensors alive that it uses, until it has ended.
 class Call final : public c10d::Work {
  public:
@@ -29,30 +31,28 @@ class Call final : public c10d::Work {
        std::vector<at::Tensor> const& inputs, std::vector<at::Tensor> outputs, std::function<void()> run)
       : Work(rank, type, title, inputs), queue_(std::move(queue)), outputs_(std::move(outputs)), run_(std::move(run)) {}
 
-  // Runs the call. Once, by the queue, which calls announce() next if this returns true.
-  [[nodiscard]] bool run() noexcept {
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+
+  std::vector<at::Tensor> result() override { return outputs_; }
+
+  // Returns a future whose callbacks have their place in the order of calls here: see Queue.
+  Future getFuture() override;
+
+ private:
+  friend Queue;
+
+  // Runs the call. Once, by the queue.
+  void run() noexcept {
     std::exception_ptr failure;
     try {
       run_();
     } catch (...) { failure = std::current_exception(); }
     run_ = nullptr;
     finish(failure);
-    std::lock_guard const lock(announcing_);
-    has_ended_ = true;
-    return future_ != nullptr;
   }
 
   // Completes the future, and with it runs the callbacks.
-  void announce() noexcept { complete(*future_); }
-
-  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
-
-  std::vector<at::Tensor> result() override { return outputs_; }
-
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-
- private:
-  void complete(c10::ivalue::Future& future) {
+  void complete(c10::ivalue::Future& future) noexcept {
     if (auto const failure = exception())
       future.setError(failure);
     else
@@ -62,9 +62,9 @@ class Call final : public c10d::Work {
   std::weak_ptr<Queue> const queue_;
   std::vector<at::Tensor> const outputs_;
   std::function<void()> run_;
-  std::mutex announcing_;
+  // Under the queue's mutex:
+  bool has_futures_ = false;
   bool has_ended_ = false;
-  c10::intrusive_ptr<c10::ivalue::Future> future_;  // once somebody has asked for it
 };
 
 using Handle = c10::intrusive_ptr<Call>;
@@ -72,10 +72,21 @@ using Handle = c10::intrusive_ptr<Call>;
 // All functions from any thread. Calls run in the queue's threads, one at a time, or in a thread that waits for them,
 // which saves small calls two changes of threads.
 //
-// Callbacks run in the thread in which their call ended, and may issue calls and wait for them: those run next, before
-// all that were issued elsewhere and have not begun. The order of calls is then that of a program which runs its
-// callbacks where it has added them, on every rank, however fast it is. So calls that were issued elsewhere wait until
-// the callbacks have ended; or until one of them waits for such a call; or as long as the queue has patience.
+// Callbacks may issue calls and wait for them. They run in one of the queue's threads, or, if the call has ended, in
+// the thread that adds them. Where they run depends on time; the order of calls must not, as ranks would sum different
+// things. So futures have places among the calls:
+//
+// - A call is behind all calls that were issued, and all futures that were returned, until then.
+// - The place of a future is that of the getFuture() that returned it.
+// - What a callback issues, and the futures it asks for, are directly before the place of its future.
+//
+// That is the order of a program in which each getFuture() runs the callbacks that are added to what it returns. A
+// callback has to be added before the program issues another call: later, it has the place of its future if the call
+// has not ended, and that of a call issued just then if it has. The queue does not see callbacks being added, and
+// cannot tell.
+//
+// A place is passed when the callbacks have ended; when one of them waits for a call behind it; or when the patience of
+// the queue has. What a callback issues after the latter two is behind all that was issued.
 class Queue {
  public:
   explicit Queue(std::chrono::milliseconds patience) : state_(std::make_shared<State>()) {
@@ -105,23 +116,18 @@ class Queue {
 
   void submit(Handle call) {
     std::lock_guard const lock(state_->mutex);
-    auto& levels = state_->levels;
-    auto const level = std::find_if(levels.rbegin(), std::prev(levels.rend()), is_own);
-    level->calls.push_back(std::move(call));
-    if (levels.size() == 1)
-      state_->changed.notify_one();
-    else
-      state_->changed.notify_all();
+    state_->order.insert(next_place(*state_), Place{std::move(call)});
+    if (state_->can_run()) state_->changed.notify_one();
   }
 
   // Waits for the end of the calls that were issued, and of their callbacks, except those in which it is called.
   void drain() {
     std::unique_lock lock(state_->mutex);
-    let_go(*state_, [](auto) { return true; });
+    pass(*state_, state_->order.end());
     ++state_->drainers;
-    while (state_->is_busy || state_->has_calls() || state_->others_announce()) {
+    while (state_->is_busy || !state_->order.empty() || state_->others_announce()) {
       if (state_->can_run())
-        run_first(state_, lock, false);
+        run_first(*state_, lock);
       else
         state_->changed.wait(lock);
     }
@@ -131,102 +137,144 @@ class Queue {
   // Runs calls until `call` has ended or another thread has to run one.
   void help(Call& call) {
     std::unique_lock lock(state_->mutex);
-    while (!call.isCompleted() && state_->can_run()) run_first(state_, lock, false);
+    while (!call.isCompleted() && state_->can_run()) run_first(*state_, lock);
   }
 
   // Somebody is going to wait for `call`: a callback, perhaps, that keeps it from running.
   void expect(Call const& call) {
     std::lock_guard const lock(state_->mutex);
-    let_go(*state_, [&](auto level) {
-      return std::any_of(state_->levels.begin(), level, [&](Level const& below) {
-        return std::any_of(below.calls.begin(), below.calls.end(), [&](auto const& one) { return one.get() == &call; });
-      });
-    });
+    pass_before(*state_, call);
+  }
+
+  Future future_of(Call& call) {
+    auto const future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+    {
+      std::lock_guard const lock(state_->mutex);
+      if (!call.has_ended_) {
+        pass_before(*state_, call);
+        auto const next = next_place(*state_);
+        if (next != state_->order.begin() && std::prev(next)->of == &call) return std::prev(next)->future;
+        state_->order.insert(next, Place{{}, &call, future});
+        call.has_futures_ = true;
+        return future;
+      }
+    }
+    call.complete(*future);
+    return future;
   }
 
  private:
-  // Calls that were issued by the callbacks of one call, or elsewhere.
-  struct Level {
-    Call const* of = nullptr;
-    std::thread::id thread;  // in which the callbacks run
-    std::chrono::steady_clock::time_point until;
-    std::deque<Handle> calls;
+  // A call that has not begun, or a future whose callbacks have not ended.
+  struct Place {
+    Handle call;                                    // null: the place of a future
+    Call const* of = nullptr;                       // the future's
+    Future future{};                                // another handle lives elsewhere when the place is passed
+    std::thread::id thread{};                       // in which the callbacks run
+    std::chrono::steady_clock::time_point until{};  // once the call has ended
   };
-  using Place = std::list<Level>::iterator;
+  using Order = std::list<Place>;
+
+  // A call that has ended, and its futures in the order of their places.
+  struct Ended {
+    Handle call;
+    std::vector<Future> futures;
+  };
 
   struct State {
     std::mutex mutex;
     std::condition_variable changed;
     std::chrono::milliseconds patience{};
-    std::list<Level> levels{1};  // calls run from the last; the first is of those that were issued elsewhere
-    bool is_busy = false;        // a call runs
+    Order order;
+    std::deque<Ended> ended;  // whose futures no thread completes yet
+    bool is_busy = false;     // a call runs
     bool ends = false;
     int drainers = 0;  // threads that wait until no call is left
     std::vector<std::thread> threads;
     int free = 0;  // threads that run no callbacks
     std::vector<std::thread::id> announcing;
 
-    [[nodiscard]] bool can_run() const { return !is_busy && !levels.back().calls.empty(); }
-    [[nodiscard]] bool has_calls() const {
-      return std::any_of(levels.begin(), levels.end(), [](Level const& level) { return !level.calls.empty(); });
-    }
+    [[nodiscard]] bool can_run() const { return !is_busy && !order.empty() && order.front().call; }
     [[nodiscard]] bool others_announce() const {
       auto const own = std::this_thread::get_id();
-      return std::any_of(announcing.begin(), announcing.end(), [&](auto thread) { return thread != own; });
+      return !ended.empty() ||
+             std::any_of(announcing.begin(), announcing.end(), [&](auto thread) { return thread != own; });
+    }
+    [[nodiscard]] Order::iterator place_of(Future const& future) {
+      return std::find_if(order.begin(), order.end(), [&](Place const& one) { return one.future == future; });
     }
   };
   using StatePtr = std::shared_ptr<State>;
 
-  static bool is_own(Level const& level) { return level.thread == std::this_thread::get_id(); }
+  // The place before which the calling thread issues: that of the future whose callbacks it runs, or the end.
+  static Order::iterator next_place(State& state) {
+    if (state.announcing.empty()) return state.order.end();
+    auto const own = std::this_thread::get_id();
+    return std::find_if(state.order.begin(), state.order.end(), [&](Place const& one) { return one.thread == own; });
+  }
 
-  // Calls below a level wait for it no more.
-  static void drop(State& state, Place level) {
-    auto& below = std::prev(level)->calls;
-    std::move(level->calls.rbegin(), level->calls.rend(), std::front_inserter(below));
-    state.levels.erase(level);
+  // Passes the places of the callbacks in which it is called, as far as `end`.
+  static void pass(State& state, Order::const_iterator end) {
+    auto const own = std::this_thread::get_id();
+    for (auto next = state.order.begin(); next != end;)
+      next = next->thread == own ? state.order.erase(next) : std::next(next);
     state.changed.notify_all();
   }
+  static void pass_before(State& state, Call const& call) {
+    if (state.announcing.empty()) return;
+    auto const& order = state.order;
+    auto const at = std::find_if(order.begin(), order.end(), [&](Place const& one) { return one.call.get() == &call; });
+    if (at != order.end()) pass(state, at);
+  }
 
-  // Drops those levels of the callbacks in which it is called of which `condition` holds.
-  template <class Condition>
-  static void let_go(State& state, Condition condition) {
-    for (auto next = std::next(state.levels.begin()); next != state.levels.end();) {
-      auto const level = next++;
-      if (is_own(*level) && condition(level)) drop(state, level);
+  static void run_first(State& state, std::unique_lock<std::mutex>& lock) {
+    Ended one{std::move(state.order.front().call), {}};
+    state.order.pop_front();
+    state.is_busy = true;
+    lock.unlock();
+    one.call->run();
+    lock.lock();
+    one.call->has_ended_ = true;
+    if (one.call->has_futures_) {
+      for (auto& place : state.order) {
+        if (place.of != one.call.get()) continue;
+        place.until = std::chrono::steady_clock::now() + state.patience;
+        one.futures.push_back(place.future);
+      }
+      state.ended.push_back(std::move(one));
+    } else {
+      lock.unlock();
+      one.call.reset();
+      lock.lock();
     }
+    state.is_busy = false;
+    if (!state.order.empty() || !state.ended.empty() || state.drainers > 0) state.changed.notify_all();
   }
 
-  // `is_queues`: the calling thread is one of the queue's, and runs no callbacks.
-  static void run_first(StatePtr const& state, std::unique_lock<std::mutex>& lock, bool is_queues) {
-    auto& calls = state->levels.back().calls;
-    auto call = std::move(calls.front());
-    calls.pop_front();
-    state->is_busy = true;
-    lock.unlock();
-    bool const has_future = call->run();
-    if (!has_future) call.reset();
-    lock.lock();
-    state->is_busy = false;
-    if (has_future) announce(state, lock, std::move(call), is_queues);
-    if (state->has_calls() || state->drainers > 0) state->changed.notify_all();
-  }
-
-  static void announce(StatePtr const& state, std::unique_lock<std::mutex>& lock, Handle call, bool is_queues) {
+  // By a thread of the queue that runs no callbacks, so that no callback runs within another one's.
+  static void announce_first(StatePtr const& state, std::unique_lock<std::mutex>& lock) {
     auto const own = std::this_thread::get_id();
-    auto const* const of = call.get();
-    state->levels.push_back({of, own, std::chrono::steady_clock::now() + state->patience, {}});
+    auto one = std::move(state->ended.front());
+    state->ended.pop_front();
     state->announcing.push_back(own);
-    if (is_queues && --state->free == 0) start_thread(state);
+    for (auto& place : state->order)
+      if (place.of == one.call.get()) place.thread = own;
+    if (--state->free == 0) start_thread(state);
     state->changed.notify_all();
+    for (auto const& future : one.futures) {
+      if (auto const at = state->place_of(future); at != state->order.end())
+        at->until = std::chrono::steady_clock::now() + state->patience;
+      lock.unlock();
+      one.call->complete(*future);
+      lock.lock();
+      if (auto const at = state->place_of(future); at != state->order.end()) state->order.erase(at);
+      state->changed.notify_all();
+    }
     lock.unlock();
-    call->announce();
-    call.reset();
+    one = {};
     lock.lock();
-    if (is_queues) ++state->free;
+    ++state->free;
     state->announcing.erase(std::find(state->announcing.begin(), state->announcing.end(), own));
-    auto const level =
-        std::find_if(state->levels.begin(), state->levels.end(), [&](auto& one) { return one.of == of; });
-    if (level != state->levels.end()) drop(*state, level);
+    state->changed.notify_all();
   }
 
   // With the mutex locked. Without a further thread callbacks can wait for no calls but by wait().
@@ -242,15 +290,18 @@ class Queue {
   static void work(StatePtr const& state) {
     std::unique_lock lock(state->mutex);
     while (!state->ends) {
-      auto& levels = state->levels;
-      if (state->can_run()) {
-        run_first(state, lock, true);
-      } else if (state->is_busy || levels.size() == 1) {
+      auto& order = state->order;
+      if (!state->ended.empty()) {
+        announce_first(state, lock);
+      } else if (state->can_run()) {
+        run_first(*state, lock);
+      } else if (state->is_busy || order.empty()) {
         state->changed.wait(lock);
-      } else if (auto const until = levels.back().until; std::chrono::steady_clock::now() < until) {
+      } else if (auto const until = order.front().until; std::chrono::steady_clock::now() < until) {
         state->changed.wait_until(lock, until);
       } else {
-        drop(*state, std::prev(levels.end()));
+        order.pop_front();
+        state->changed.notify_all();
       }
     }
   }
@@ -266,14 +317,11 @@ inline bool Call::wait(std::chrono::milliseconds timeout) {
   return Work::wait(timeout);
 }
 
-inline c10::intrusive_ptr<c10::ivalue::Future> Call::getFuture() {
-  if (auto const queue = isCompleted() ? nullptr : queue_.lock()) queue->expect(*this);
-  std::lock_guard const lock(announcing_);
-  if (!future_) {
-    future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-    if (has_ended_) complete(*future_);
-  }
-  return future_;
+inline Future Call::getFuture() {
+  if (auto const queue = queue_.lock()) return queue->future_of(*this);
+  auto future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+  complete(*future);  // queues wait for their calls before they end
+  return future;
 }
 
 }  // namespace chorus::process_group
