@@ -191,7 +191,8 @@ constexpr std::array<Page, codes> pages{{
     {rows_exhausted,
      "The push names rows that do not exist yet, and the shard has as many as lazy_rows allows. The shard applied "
      "nothing of it; other shards may have applied their parts, so only the same push may follow.",
-     "Go on with a higher incarnation of the client and rows that exist, or make the parameter anew with more lazy_rows."},
+     "Go on with a higher incarnation of the client and rows that exist, or make the parameter anew with more "
+     "lazy_rows."},
 }};
 
 constexpr bool each_is_at_its_place() {
