@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import torch_ranks
+from chorus.programs import LocalCoordinator
 from services import ROOT
 
 torch_ranks.require_torch()
@@ -94,6 +95,16 @@ def test_a_rank_that_comes_back_when_the_others_have_ended_says_so(extension: No
     assert sorted(one["place"] for one in found) == [one for one in range(3) if one != int(place)]
     (end,) = {one["steps"][-1] + 1 for one in found}
     assert f"TooLate: the other ranks of group 'launch-" in ran.stderr and f"have ended with step {end}" in ran.stderr
+
+
+def test_a_rank_that_fails_to_begin_is_not_told_of_an_earlier_launch_with_its_group(extension: None) -> None:
+    with LocalCoordinator() as coordinator:
+        common = "--nproc", "2", "--restarts", "1", "--coordinator", coordinator.url, "--group", "train"
+        for fate in ("0:fails_to_begin:1", "0:fails_to_begin:0"):  # the first means nothing
+            ran = launched(*common, str(PROGRAM), fate)
+            found = [json.loads(line) for line in ran.stdout.splitlines()]
+            assert [one["began"] for one in found] == [[0]] * 2  # neither has trained without the other
+            assert [one["steps"] for one in found] == [list(range(10))] * 2
 
 
 def test_programs_of_the_page_run_as_written(extension: None, tmp_path: pathlib.Path) -> None:

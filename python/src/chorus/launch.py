@@ -4,7 +4,7 @@ Each process gets CHORUS_COORDINATOR, CHORUS_GROUP, RANK, WORLD_SIZE, LOCAL_RANK
 reads them. On one host it gets MASTER_ADDR and MASTER_PORT as well, which are on several hosts what they are in the
 launcher's environment. The first that fails ends the others, and its status is that of the launcher.
 With ``--restarts`` it is started again instead, and the others go on, as for `chorus.torch.Elastic`: CHORUS_RESTART is 0
-at first, and then counts.
+at first, and then counts. What an earlier launch has left at the coordinator in the name of the group is deleted before.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import programs
+from . import programs, ranks
+from .client import Client
 from .deadline import Deadline
 from .errors import ChorusError
 
 POLL_S = 0.02
 UNCAUGHT = 1  # Python's status after an exception: that of the rank that fails, and of those that lose it
+FORGET_S = 10.0  # what the coordinator may take for what an earlier launch has left
 CAUSE_S = 1.0  # how much later than these the rank that has failed may end
 
 
@@ -156,6 +158,17 @@ def _told(failed: dict[int, int]) -> int:
     return status if status > 0 else 128 - status
 
 
+def forget(given: argparse.Namespace) -> None:
+    """Deletes what a process that is started again could take for something of this launch.
+
+    Rank 0 makes the group when the ranks of all hosts are there, and so when all launchers have been here; that of rank
+    0 deletes the group of an earlier launch. Without the coordinator nothing is deleted: the programs say what it lacks.
+    """
+    if given.coordinator and given.group and given.restarts:
+        with contextlib.suppress(ChorusError), Client(given.coordinator, timeout=FORGET_S) as client:
+            ranks.forget(client, given.group, with_itself=given.node_rank == 0)
+
+
 def _free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -174,6 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = [sys.executable, *(["-m"] if given.module else []), given.program, *given.arguments]
     with contextlib.ExitStack() as stack:
         coordinator = given.coordinator or stack.enter_context(programs.LocalCoordinator()).url
+        forget(given)
         group, port = given.group or f"launch-{uuid.uuid4().hex[:12]}", _free_port()
 
         def start(local_rank: int, restart: int) -> subprocess.Popen[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ from .problems import DeadlineExceeded, EpochFenced, PeerLost
 
 # How a first barrier fails in an epoch of an earlier start of the same group.
 _STALE = (Aborted, DeadlineExceeded, EpochFenced, NoNewEpoch, PeerLost)
+
+ENDED = ".ended-"  # in names of groups that tell how ranks have ended, behind the name of theirs
 
 ASK_S = 2.0  # what a request may take, also when less is left
 
@@ -115,6 +118,14 @@ def join(place: Place, timeout: float, options: Mapping[str, Any]) -> Group:
         raise
     group._ends_worker = True
     return group
+
+
+def forget(client: Client, group: str, with_itself: bool = False) -> None:
+    """Deletes what an earlier program with the same group has left: how its ranks ended and, if asked, the group."""
+    for name in [one.name for one in client.groups()]:
+        if name.startswith(group + ENDED) or (with_itself and name == group):
+            with contextlib.suppress(ChorusError):
+                client.delete_group(name)
 
 
 def _left(deadline: Deadline) -> float:

@@ -16,7 +16,7 @@ from ..errors import ChorusError
 from ..native.problems import BadArgument, Fenced, Stopped
 from ..native.worker import Worker
 from ..problems import UnknownGroup
-from ..ranks import Place, place_of
+from ..ranks import Place, forget, place_of
 from . import build, ended
 from .rendezvous import enter
 from .session import Lent, worker_options
@@ -79,7 +79,6 @@ class Elastic:
         self._worker = Worker(place.coordinator, place.id(place.rank), interruptible=False, **worker_options())
         try:
             if place.rank == 0:
-                ended.forget(place)  # of an earlier program
                 _make_group(place, min_ranks, timeout)
             self._form()
         except BaseException:
@@ -183,6 +182,8 @@ class Elastic:
 def _make_group(place: Place, min_ranks: int, timeout: float) -> None:
     """Makes the group, unless it is there: this process has come back then."""
     with Client(place.coordinator, timeout=timeout) as client:
+        if ended.is_first_start():
+            forget(client, place.group)
         try:
             client.group(place.group)
         except UnknownGroup:

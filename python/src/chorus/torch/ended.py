@@ -7,7 +7,7 @@ import os
 
 from ..client import Client
 from ..errors import ChorusError
-from ..ranks import Place
+from ..ranks import ENDED, Place
 
 
 class TooLate(ChorusError):
@@ -26,7 +26,7 @@ def tell(place: Place, step: int) -> None:
 
 def check(place: Place) -> None:
     """Raises `TooLate` in a process that was started again after the others have ended."""
-    if _is_first_start():
+    if is_first_start():
         return
     for name, step in _told(place).items():
         raise TooLate(
@@ -36,21 +36,12 @@ def check(place: Place) -> None:
         )
 
 
-def forget(place: Place) -> None:
-    """Deletes what an earlier program with the same group has left, unless this process was started again."""
-    if not _is_first_start():
-        return
-    for name in _told(place):
-        with contextlib.suppress(ChorusError), Client(place.coordinator) as client:
-            client.delete_group(name)
-
-
-def _is_first_start() -> bool:
+def is_first_start() -> bool:
     return os.environ.get("CHORUS_RESTART", "0") == "0"
 
 
 def _prefix(place: Place) -> str:
-    return f"{place.group}.ended-"
+    return place.group + ENDED
 
 
 def _told(place: Place) -> dict[str, int]:
