@@ -9,6 +9,7 @@ import pytest
 import chorus
 from chorus import Client, RemoteWorker
 from services import Fleet
+from stand_ins import StandIn, message
 
 
 def test_what_happened_and_what_happens(client: Client, a: RemoteWorker, b: RemoteWorker) -> None:
@@ -64,3 +65,13 @@ def test_a_stream_outlives_the_coordinator(tmp_path: pathlib.Path) -> None:
             if event.type == "coordinator.started":
                 break
         assert sequences == list(range(1, len(sequences) + 1))  # none is missing, none comes twice
+
+
+def test_a_stream_passes_over_a_coordinator_that_redirects_to_where_nobody_answers() -> None:
+    with StandIn(lambda *_: None) as service:
+        dead = service.url
+    event = b'id: 1-1\nevent: worker.joined\ndata: {"sequence":1,"type":"worker.joined","worker":"w"}\n\n'
+    with StandIn(lambda _m, path, *_: message(307, {}, Location=dead + path)) as standby:
+        with StandIn(lambda *_: (200, {"Content-Type": "text/event-stream"}, event)) as leader:
+            with Client([standby.url, leader.url]) as client:
+                assert next(client.events(timeout=20)).worker == "w"

@@ -183,6 +183,18 @@ def test_another_coordinator_of_the_list_answers() -> None:
                 assert client.url == leader.url
 
 
+def test_the_coordinator_after_one_that_redirects_to_where_nobody_leads_answers() -> None:
+    with StandIn(lambda *_: None) as service:
+        dead = service.url
+    with StandIn(lambda *_: problem(503, "unavailable", Retry_After="0")) as knows_none:
+        for to in (dead, knows_none.url):
+            with StandIn(lambda _m, path, *_: message(307, {}, Location=to + path)) as standby:
+                with StandIn(lambda *_: message(200, {"items": []})) as leader:
+                    with Client([standby.url, leader.url]) as client:
+                        assert client.workers() == []
+                        assert client.url == leader.url and len(standby.asked) == 1
+
+
 def test_a_standby_that_redirects_to_a_leader_that_has_died_takes_over() -> None:
     with StandIn(lambda *_: None) as service:
         dead = service.url

@@ -69,11 +69,13 @@ class EventStream(Iterator[Event]):
 
     def _follow(self) -> Iterator[Event]:
         failures = 0
+        passed: list[Origin] = []  # that have redirected, and then the one that does not answer
         while not self._deadline.passed():
             origin = self._origins.first()
             try:
                 for event in self._stream(origin):
                     failures = 0
+                    passed.clear()
                     if event is not None and (self._types is None or event.type in (*self._types, "reset")):
                         yield event
                 failure = f"{origin}: the stream of events ended"
@@ -93,7 +95,10 @@ class EventStream(Iterator[Event]):
             if failures > self._retries:
                 raise errors.ConnectionFailed(failure, retryable=True)
             log.debug("%s; followed again from %s", failure, self.position)
-            self._origins.pass_over(origin)
+            passed.append(origin)
+            if self._origins.first() in passed:
+                self._origins.pass_over(passed)
+                passed.clear()
             deadlines.pause(self._deadline.within(min(FIRST_PAUSE_S * 2**failures, LONGEST_PAUSE_S)))
 
     def _stream(self, origin: Origin) -> Iterator[Event | None]:

@@ -65,11 +65,11 @@ class Origins:
         self.prefer(other)
         return other
 
-    def pass_over(self, origin: Origin) -> None:
-        """Moves `origin` to the end, if it is still the first."""
+    def pass_over(self, passed: Sequence[Origin]) -> None:
+        """Moves these to the end, in this order, if one of them is still the first."""
         with self._lock:
-            if self._origins[0] == origin:
-                self._origins = [*self._origins[1:], origin]
+            if self._origins[0] in passed:
+                self._origins = [*(one for one in self._origins if one not in passed), *dict.fromkeys(passed)]
 
     def __str__(self) -> str:
         return ", ".join(str(origin) for origin in self._origins)
@@ -248,10 +248,7 @@ class _Repetitions:
         if not patient or error.status not in (429, 503) or after is None or (left is not None and left <= after):
             raise error
         log.debug("%s: %s; asked again in %d s", self.origin, error, after)
-        self._redirecting.clear()
-        if self._to.several():
-            self._to.pass_over(self.origin)
-            self.origin = self._to.first()
+        self._turn()
         deadlines.pause(max(after, FIRST_PAUSE_S) / 0.75)
 
     def failed(self, broken: Broken) -> None:
@@ -263,8 +260,12 @@ class _Repetitions:
             raise errors.ConnectionFailed(str(broken), retryable=not broken.final) from None
         log.debug("%s; sent again", broken)
         self._left -= 1
-        self._redirecting.clear()
-        self._to.pass_over(self.origin)
-        self.origin = self._to.first()
+        self._turn()
         deadlines.pause(self._deadline.within(self._pause_s))
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+
+    def _turn(self) -> None:
+        """Turns to a service that is neither this one nor one that has redirected to it, if there is one."""
+        self._to.pass_over([*self._redirecting, self.origin])
+        self._redirecting.clear()
+        self.origin = self._to.first()
