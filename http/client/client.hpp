@@ -86,8 +86,10 @@ class Client {
   boost::asio::awaitable<Result<Answer>> send(Call call, TimePoint deadline);
 
   // Treats the services at these URLs as one, like several coordinators. A request to the first URL goes to the service
-  // that answered last. After a failure the next service is asked, at once if nothing was sent; a 307 is followed. The
-  // URLs are those of parse_services(). Call it before the services are called.
+  // that answered last. After a failure the next service is asked, at once if nothing was sent; a 307 is followed. A
+  // 503 `unavailable` passes the request on to the next service as well: a service without a leader has done nothing;
+  // one that cannot write its journal may have begun, so that such requests are idempotent. The URLs are those of
+  // parse_services(). Call it before the services are called.
   void take_turns(std::vector<std::string> urls);
 
   // Connects and performs an HTTP Upgrade.

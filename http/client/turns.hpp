@@ -19,12 +19,13 @@ class Turns {
 
   [[nodiscard]] bool has(std::string_view url) const;
 
-  // Sends, with `one`, to the service that answered last; see Client::take_turns(). The object outlives the call.
+  // Sends, with `one`, to the service that answered last; see Client::take_turns(). No service is asked twice. If none
+  // takes the request, the first that said why answers. The object outlives the call.
   using SendOne = std::function<boost::asio::awaitable<Result<Answer>>(Call, TimePoint)>;
   boost::asio::awaitable<Result<Answer>> send(Call call, TimePoint deadline, SendOne one);
 
  private:
-  void pass_on(std::string_view url);
+  void pass_on(std::string_view url, std::string_view listed);
 
   std::vector<std::string> const urls_;
   std::string present_;

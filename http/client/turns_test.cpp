@@ -12,11 +12,12 @@ using namespace chorus::http::testing;
 
 namespace {
 
-// Services that redirect to another one, answer 200, or refuse connections.
+// Services that redirect to another one, answer 200 or a problem, or refuse connections.
 struct Services {
   std::map<std::string, std::string> redirects;
   std::vector<std::string> leading;
-  std::vector<std::string> asked;
+  std::map<std::string, ProblemCode> refusing = {};
+  std::vector<std::string> asked = {};
 
   boost::asio::awaitable<chorus::Result<Answer>> answer(std::string url) {
     asked.push_back(url);
@@ -24,6 +25,11 @@ struct Services {
     Answer answer;
     answer.status = 200;
     if (std::ranges::find(leading, service) != leading.end()) co_return answer;
+    if (auto const why = refusing.find(service); why != refusing.end()) {
+      answer.status = kind(why->second).status;
+      answer.body = to_json(Problem(why->second, service + " refuses"));
+      co_return answer;
+    }
     auto const to = redirects.find(service);
     if (to == redirects.end()) co_return chorus::Error(HttpErrc::connect_failed, url);
     answer.status = 307;
@@ -77,4 +83,45 @@ TEST_CASE("a redirect from https to http is refused, and the next service is ask
   CHECK(services.asked == std::vector<std::string>{"https://c1/v1"});
   CHECK(desk.run(turns.send(call(Method::get, "https://c1/v1"), TimePoint(), one))->status == 200);
   CHECK(services.asked.back() == "https://c2/v1");
+}
+
+TEST_CASE("a service that is unavailable is passed over, until all are; the first then says why") {
+  Services services{.redirects = {{"http://c3", "http://c1"}},
+                    .leading = {"http://c2"},
+                    .refusing = {{"http://c1", ProblemCode::unavailable}}};
+  Turns turns({"http://c1", "http://c2", "http://c3"});
+  CHECK(services.send(turns)->status == 200);
+  CHECK(services.asked == std::vector<std::string>{"http://c1/v1", "http://c2/v1"});
+  CHECK(services.send(turns)->status == 200);
+  CHECK(services.asked == std::vector<std::string>{"http://c2/v1"});
+  services.leading.clear();  // c2 refuses connections now, and c3 still redirects to c1
+  Turns none({"http://c1", "http://c2", "http://c3"});
+  auto const refused = services.send(none);
+  CHECK(refused->problem().detail == "http://c1 refuses");
+  CHECK(services.asked == std::vector<std::string>{"http://c1/v1", "http://c2/v1", "http://c3/v1"});
+}
+
+TEST_CASE("another refusal is an answer, and of one service alone each is") {
+  Services services{.refusing = {{"http://c1", ProblemCode::interrupted}}};
+  Turns turns({"http://c1", "http://c2"});
+  CHECK(services.send(turns)->status == 503);
+  CHECK(services.asked == std::vector<std::string>{"http://c1/v1"});
+  services.refusing = {{"http://c1", ProblemCode::unavailable}};
+  Turns alone({"http://c1"});
+  CHECK(services.send(alone)->status == 503);
+  CHECK(services.asked == std::vector<std::string>{"http://c1/v1"});
+}
+
+TEST_CASE("the service after the one that redirects to where nobody answers is asked") {
+  Services services{.redirects = {{"http://c1", "http://gone"}}, .leading = {"http://c2"}};
+  Turns turns({"http://c1", "http://c2"});
+  CHECK(services.send(turns)->status == 200);
+  CHECK(services.asked == std::vector<std::string>{"http://c1/v1", "http://gone/v1", "http://c2/v1"});
+  // The one that was redirected to ends after it has answered.
+  services = {.redirects = {{"http://c1", "http://c9"}}, .leading = {"http://c9"}};
+  Turns later({"http://c1", "http://c2"});
+  CHECK(services.send(later)->status == 200);
+  services.leading = {"http://c2"};
+  CHECK(services.send(later)->status == 200);
+  CHECK(services.asked == std::vector<std::string>{"http://c9/v1", "http://c1/v1", "http://c2/v1"});
 }

@@ -16,9 +16,14 @@
 namespace chorus::cli {
 namespace {
 
-// The service could not take the request: it starts, or none leads at present.
-bool is_unavailable(Reply<std::string> const& reply) {
-  return reply.has_error() && reply.error().problem.code == http::ProblemCode::unavailable;
+bool is_unavailable(Failure const& failure) { return failure.problem.code == http::ProblemCode::unavailable; }
+
+// The service answers that it could not take the request: it starts, or none leads at present.
+bool is_refusal(Failure const& failure) { return failure.reachable && is_unavailable(failure); }
+
+// What is told of services that were asked one after the other: the last refusal, or the last failure.
+void keep(std::optional<Failure>& told, Failure failure) {
+  if (!told || is_refusal(failure) || !is_refusal(*told)) told = std::move(failure);
 }
 
 Failure unusable_credentials(Error const& why) {
@@ -85,14 +90,13 @@ Reply<std::string> Client::send(Request const& request) const {
     auto delivery = Delivery::none;
     auto reply = send_once(request, delivery);
     was_lost = was_lost || delivery == Delivery::lost || delivery == Delivery::silent;
-    if (is_unavailable(reply) && reply.error().reachable) delivery = Delivery::none;
     auto const pause = request.repeatable ? repeats.pause_after(delivery, Repeats::Clock::now()) : std::nullopt;
     if (pause) {
       std::this_thread::sleep_for(*pause);
       continue;
     }
     if (reply) return reply;
-    if (!was_lost || request.method == "GET" || !is_unavailable(reply)) return explained(reply.error());
+    if (!was_lost || request.method == "GET" || !is_unavailable(reply.error())) return explained(reply.error());
     auto failure = reply.error();
     failure.problem.detail += "; the request may have been carried out";
     failure.may_be_done = true;
@@ -101,12 +105,15 @@ Reply<std::string> Client::send(Request const& request) const {
 }
 
 Reply<std::string> Client::send_once(Request const& request, Delivery& delivery) const {
+  std::optional<Failure> told;
   for (auto const& service : services_) {
     auto reply = send_to(service, request, delivery);
-    if (delivery != Delivery::none || &service == &services_.back()) return reply;
+    if (reply.has_error() && is_refusal(reply.error())) delivery = Delivery::none;
+    if (delivery != Delivery::none) return reply;
+    keep(told, std::move(reply.error()));
   }
-  CHORUS_ASSERT(false, "there is a service");
-  return std::string();
+  CHORUS_ASSERT(told, "there is a service");
+  return std::move(*told);
 }
 
 Reply<std::string> Client::send_to(std::string const& service, Request const& request, Delivery& delivery) const {
@@ -152,12 +159,14 @@ Reply<std::string> Client::send_at(Redirects const& at, Request const& request, 
 
 std::optional<Failure> Client::follow(Request const& request,
                                       std::function<bool(std::string_view)> const& on_bytes) const {
+  std::optional<Failure> told;
   for (auto const& service : services_) {
     bool was_sent = true;
     auto failure = follow_at(service, request, on_bytes, was_sent);
-    if (!failure || was_sent || &service == &services_.back()) return failure;
+    if (!failure || (was_sent && !is_refusal(*failure))) return failure;
+    keep(told, std::move(*failure));
   }
-  return std::nullopt;
+  return told;
 }
 
 std::optional<Failure> Client::follow_at(std::string const& service, Request const& request,

@@ -57,7 +57,8 @@ class Redirects;
 
 class Client {
  public:
-  // The session's URLs have passed check_coordinator_url; if a connection is refused, the next URL is tried.
+  // The session's URLs have passed check_coordinator_url. If a connection is refused, or the answer is `unavailable`,
+  // the next URL is tried: a service that refuses so has begun nothing, or begins the same thing again.
   explicit Client(Session const& session) : Client(session, session.coordinator, coordinator) {}
   // A client of another service; `url` has passed the check, too; failures call the service `who`.
   Client(Session const& session, std::string url, std::string_view who)
@@ -106,7 +107,7 @@ class Client {
   [[nodiscard]] static Failure not_understood(Request const& request, http::Problem const& why);
 
   [[nodiscard]] Reply<std::string> send_once(Request const& request,
-                                             Delivery& delivery) const;  // at the first that is there
+                                             Delivery& delivery) const;  // at the first that takes it
   // These two follow redirects.
   [[nodiscard]] Reply<std::string> send_to(std::string const& service, Request const& request,
                                            Delivery& delivery) const;

@@ -49,6 +49,16 @@ TEST_CASE("after a standby whose leader has died the next coordinator of the lis
   CHECK(list_workers(standby.url + "," + leader.url).status == 0);
 }
 
+TEST_CASE("a coordinator that knows of no leader is passed over; if no other one answers it is told") {
+  FakeCoordinator knows_none, leader;
+  knows_none.answer(listing, 503, R"({"code":"unavailable","status":503,"detail":"no coordinator leads at present"})");
+  leader.answer(listing, 200, no_workers);
+  CHECK(list_workers(knows_none.url + "," + leader.url).status == 0);
+  auto const run = list_workers(knows_none.url + ",http://127.0.0.1:1");
+  CHECK(run.status == 1);
+  CHECK(run.err.find("no coordinator leads at present") != std::string::npos);
+}
+
 TEST_CASE("coordinators that redirect to each other are a cluster without a leader") {
   FakeCoordinator one, other, third;
   one.redirect(listing, other.url + listed);
