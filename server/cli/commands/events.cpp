@@ -67,7 +67,7 @@ void say_that_it_begins_anew(std::string const& data, Session const& session) {
   if (reset) session.err << "the stream begins anew: " << reset->detail << std::endl;
 }
 
-// Follows for ever, over restarts of the coordinator, from the last position.
+// Follows for ever, over restarts of the coordinator and times without a leader, from the last position.
 ExitCode follow(EventOptions const& options, Session const& session) {
   Client const client(session);
   Request request{.path = "/v1/events" + since_query(options.since), .patience = silence};
@@ -89,7 +89,8 @@ ExitCode follow(EventOptions const& options, Session const& session) {
     };
     auto const ended = client.follow(request, on_bytes);
     if (shown == options.count && shown > 0) return ExitCode::ok;
-    if (ended && (ended->reachable || !was_connected)) return report(session, *ended);
+    bool const may_lead_again = was_connected && ended && ended->problem.code == http::ProblemCode::unavailable;
+    if (ended && !may_lead_again) return report(session, *ended);
     std::this_thread::sleep_for(pause_before_trying_again);
   }
 }

@@ -3,6 +3,7 @@
 
 #include "http/api/cluster/events.hpp"
 #include "http/json/json.hpp"
+#include "http/testing/scripted_server.hpp"
 #include "server/cli/connection/event_stream.hpp"
 #include "server/cli/testing/test_support.hpp"
 
@@ -68,6 +69,35 @@ TEST_CASE("chorus events continues with a coordinator that has another log, and 
   CHECK(run.status == 0);
   CHECK(run.out == "7  2026-01-01T00:00:00.000Z  worker.joined  w0\n1  2026-01-01T00:00:00.000Z  worker.lost  w0\n");
   CHECK(run.err == "the stream begins anew: another log\n");
+}
+
+TEST_CASE("chorus events follows over a time in which no coordinator leads") {
+  auto const stream = [](api::Event const& one) {
+    return "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + sent(one);
+  };
+  std::string const problem = R"({"code":"unavailable","status":503,"detail":"no coordinator leads at present"})";
+  auto const refusal =
+      "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: " + std::to_string(problem.size()) +
+      "\r\n\r\n" + problem;
+  std::string const circle =
+      "HTTP/1.1 307 Temporary Redirect\r\nLocation: /v1/events\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+  http::testing::ScriptedServer coordinator(
+      {{stream(event(7, "worker.joined"))}, {refusal}, {circle}, {stream(event(8, "worker.lost"))}});
+  auto const run = chorus::cli::chorus({"events", "--count", "2", "--coordinator", coordinator.url("")});
+  INFO(run.err);
+  CHECK(run.status == 0);
+  CHECK(lines_of(run.out).size() == 2);
+  CHECK(coordinator.requests().back().find("Last-Event-ID: 9c1f0a52b7d3e864-7") != std::string::npos);
+}
+
+TEST_CASE("chorus events passes over a coordinator that knows of no leader, and one in a circle") {
+  FakeCoordinator knows_none, circle, leader;
+  knows_none.answer("GET /v1/events", 503, R"({"code":"unavailable","status":503,"detail":"none leads"})");
+  circle.redirect("GET /v1/events", "/v1/events");
+  leader.answer("GET /v1/events", 200, sent(event(7, "worker.joined")));
+  auto const urls = knows_none.url + "," + circle.url + "," + leader.url;
+  CHECK(chorus::cli::chorus({"events", "--count", "1", "--coordinator", urls}).status == 0);
+  CHECK(chorus::cli::chorus({"events", "--count", "1", "--coordinator", knows_none.url}).status == 1);
 }
 
 TEST_CASE("chorus events says why it cannot continue") {
