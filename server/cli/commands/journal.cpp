@@ -57,7 +57,8 @@ void print_lines(coordinator::ExportedRows const& exported, std::ostream& out) {
   out << std::flush;
 }
 
-ExitCode export_rows(JournalOptions const& options, Session const& session) {
+ExitCode export_rows(JournalOptions const& options, Session const& given) {
+  auto const session = is_standard(options.file) ? aside(given) : given;
   if (!names_a_store(options.store)) return say_without_store(session);
   bool const is_to_file = !is_standard(options.file);
   if (is_to_file) {
@@ -71,7 +72,7 @@ ExitCode export_rows(JournalOptions const& options, Session const& session) {
   if (is_to_file) {
     if (auto const written = write_file(*exported, options); !written) return report_failed(session, written.error());
   } else {
-    print_lines(*exported, session.out);
+    print_lines(*exported, given.out);
   }
   auto const count = exported->rows.size();
   if (session.json && is_to_file)

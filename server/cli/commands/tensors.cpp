@@ -199,7 +199,8 @@ Status check_target(TensorOptions const& options) {
   return options.force ? ok() : check_absent(options.file);
 }
 
-ExitCode get(TensorOptions const& options, Session const& session) {
+ExitCode get(TensorOptions const& options, Session const& given) {
+  auto const session = is_standard(options.file) ? aside(given) : given;
   if (options.workers.size() != 1) return report_usage(session, "--worker names one worker");
   if (auto const takes = check_target(options); !takes) return report_usage(session, takes.error().detail);
   auto const places = find_workers(session, options.workers);

@@ -135,6 +135,10 @@ TEST_CASE("a tensor is written to standard output, and what is said of it to sta
   CHECK(got.status == 0);
   CHECK(got.out == "0123456789");
   CHECK(json::parse(got.err).at("bytes") == 10);
+  auto const failed = at(worker, {"get", "absent", "-", "--worker", "w0", "--json"});
+  CHECK(failed.status == 1);
+  CHECK(failed.out.empty());
+  CHECK(json::parse(failed.err).at("code") == "unknown_tensor");
 }
 
 TEST_CASE("a tensor is put on the requested device, and the output names it") {

@@ -33,6 +33,11 @@ struct Session {
   std::ostream& err;
 };
 
+// The session of a command whose result has the standard output for itself: answers and problems go to `err`.
+[[nodiscard]] inline Session aside(Session const& session) {
+  return {session.coordinator, session.credentials, session.json, session.err, session.err};
+}
+
 // A request to the coordinator that failed.
 struct Failure {
   http::Problem problem;
