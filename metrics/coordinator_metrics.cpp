@@ -27,6 +27,7 @@ class CoordinatorMetrics::Impl {
         worker_takeovers(registry, Id::worker_takeovers),
         checkpoint_durations(registry, Id::checkpoint_duration),
         checkpoint_timestamp(registry, Id::checkpoint_timestamp),
+        schedule_timestamp(registry, Id::checkpoint_schedule_timestamp),
         journal_writes(registry, Id::journal_write_duration) {
     members.with({"ready"}).Set(0);
     members.with({"lost"}).Set(0);
@@ -55,6 +56,7 @@ class CoordinatorMetrics::Impl {
   Series<prometheus::Counter> worker_takeovers;
   Series<prometheus::Histogram> checkpoint_durations;
   Series<prometheus::Gauge> checkpoint_timestamp;
+  Series<prometheus::Gauge> schedule_timestamp;
   Series<prometheus::Histogram> journal_writes;
 };
 
@@ -111,6 +113,10 @@ void CoordinatorMetrics::checkpoint_ended(std::string_view result, double second
 
 void CoordinatorMetrics::checkpoint_needless(double wall_seconds) {
   impl_->checkpoint_timestamp.with({}).Set(wall_seconds);
+}
+
+void CoordinatorMetrics::checkpoints_begin(double wall_seconds) {
+  impl_->schedule_timestamp.with({}).Set(wall_seconds);
 }
 
 void CoordinatorMetrics::journal_written(double seconds) { impl_->journal_writes.with({}).Observe(seconds); }

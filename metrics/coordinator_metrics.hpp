@@ -59,6 +59,8 @@ class CoordinatorMetrics {
   void checkpoint_ended(std::string_view result, double seconds, double wall_seconds);
   // A checkpoint was due, and there was no parameter.
   void checkpoint_needless(double wall_seconds);
+  // Checkpoints are made by themselves from now on.
+  void checkpoints_begin(double wall_seconds);
 
   // Counts a write that succeeded.
   void journal_written(double seconds);

@@ -35,3 +35,9 @@ TEST_CASE("a scheduled checkpoint that finds no parameter moves the time of the 
   for (std::string const result : {"succeeded", "failed"})
     CHECK(shows(metrics.text({}), "chorus_checkpoint_duration_seconds_count{result=\"" + result + "\"} 0"));
 }
+
+TEST_CASE("a coordinator without a checkpoint says since when it could have made one") {
+  CoordinatorMetrics metrics({}, 5);
+  metrics.checkpoints_begin(70);
+  CHECK(shows(metrics.text({}), "chorus_checkpoint_schedule_timestamp_seconds 70"));
+}

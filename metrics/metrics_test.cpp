@@ -123,6 +123,7 @@ TEST_CASE("a coordinator exports exactly its metrics of the catalogue") {
   metrics.collective_finished(collective());
   metrics.collective_failed("all_reduce", "peer_lost");
   metrics.straggled("w1");
+  metrics.checkpoints_begin(1);
   metrics.checkpoint_ended("succeeded", 0.5, 1700000001);
   metrics.journal_written(0.002);
   metrics.request("GET", "", 404, 0.001);

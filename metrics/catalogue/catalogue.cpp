@@ -294,6 +294,9 @@ constexpr std::array table{
     gauge(Id::checkpoint_timestamp, "chorus_checkpoint_timestamp_seconds", {}, coordinator,
           "When the last checkpoint that succeeded was committed, or a scheduled one found no parameter, in seconds "
           "since 1970: its age is time() - this. No series before the first of these since the start."),
+    gauge(Id::checkpoint_schedule_timestamp, "chorus_checkpoint_schedule_timestamp_seconds", {}, coordinator,
+          "When this coordinator began to make checkpoints by itself, in seconds since 1970: where there are standbys, "
+          "when it began to lead. There if it makes any."),
     gauge(Id::checkpoint_interval, "chorus_checkpoint_interval_seconds", {}, coordinator,
           "How often a checkpoint is made by itself; there if one is."),
     gauge(Id::parameters, "chorus_parameters", {"state"}, coordinator,

@@ -120,6 +120,7 @@ enum class Id : std::uint8_t {
   parameter_log_errors,
   checkpoint_duration,
   checkpoint_timestamp,
+  checkpoint_schedule_timestamp,
   checkpoint_interval,
   parameters,
   auth_enabled,

@@ -257,6 +257,7 @@ TEST_CASE(
     return cluster.coordinator.metric("chorus_checkpoint_duration_seconds_count{result=\"" + result + "\"}");
   };
   auto const time = [&] { return cluster.coordinator.metric("chorus_checkpoint_timestamp_seconds"); };
+  CHECK(cluster.coordinator.metric("chorus_checkpoint_schedule_timestamp_seconds") > 0);
   CHECK(eventually([&] { return time() > 0; }, std::chrono::seconds(30)));
   CHECK(counted("succeeded") == 0);
   CHECK(counted("failed") == 0);

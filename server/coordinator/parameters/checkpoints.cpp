@@ -68,7 +68,9 @@ Checkpoints::Checkpoints(Tools tools, Schedule schedule)
       tasks_(tools.executor) {}
 
 void Checkpoints::start() {
-  if (!schedule_.name.empty()) tasks_.spawn("checkpoints", repeat());
+  if (schedule_.name.empty()) return;
+  tools_.metrics.checkpoints_begin(wall_seconds());
+  tasks_.spawn("checkpoints", repeat());
 }
 
 asio::awaitable<void> Checkpoints::stop() {
