@@ -193,6 +193,7 @@ void Agent::fence(std::string why) {
 }
 
 void Agent::complain(std::string const& why) {
+  if (stops_) return;  // the request was cancelled
   if (why != complaint_) log_->warn("{}; trying again", why);
   complaint_ = why;
 }
@@ -253,6 +254,7 @@ awaitable<void> Agent::leave(TimePoint deadline) {
 }
 
 awaitable<void> Agent::stop() {
+  stops_ = true;
   tasks_.cancel();
   co_await tasks_.join();
 }

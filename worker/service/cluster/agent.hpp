@@ -95,6 +95,7 @@ class Agent {
   TimePoint lease_ends_{};
   parameters::OwnerLease* owned_ = nullptr;
   bool is_fenced_ = false;
+  bool stops_ = false;
   std::string complaint_ = "not joined yet";
   std::vector<api::Trouble> troubles_;
   http::Condition troubled_{executor_};

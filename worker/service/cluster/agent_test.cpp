@@ -30,6 +30,7 @@ class FakeCoordinator {
     thread_ = std::thread([this] { server_.listen_after_bind(); });
   }
   ~FakeCoordinator() {
+    answer_renewals(200);
     server_.stop();
     thread_.join();
   }
@@ -37,10 +38,12 @@ class FakeCoordinator {
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
   static constexpr int breaks_off = 0;  // closes the connection in the middle of the answer
+  static constexpr int holds = 1;       // answers when the coordinator ends, or renewals are answered otherwise
   // Status of answers to renewals from now on.
   void answer_renewals(int status) {
     std::scoped_lock lock(mutex_);
     renewal_status_ = status;
+    changed_.notify_all();
   }
   void answer_joins(int status) {
     std::scoped_lock lock(mutex_);
@@ -89,6 +92,11 @@ class FakeCoordinator {
       std::scoped_lock lock(mutex_);
       response.status = renewal_status_;
       last_renewal_ = request.body;
+    }
+    if (response.status == holds) {
+      note("renew");
+      std::unique_lock lock(mutex_);
+      return changed_.wait(lock, [&] { return renewal_status_ != holds; });
     }
     if (response.status == breaks_off) {
       response.status = 200;
@@ -244,6 +252,20 @@ TEST_CASE("a worker that stops takes its leave") {
   REQUIRE(coordinator.asked("renew", 1));
   worker.stop();
   CHECK(coordinator.asked("leave", 1));
+}
+
+TEST_CASE("a worker that stops while its lease is being renewed does not complain") {
+  FakeCoordinator coordinator;
+  coordinator.lease(30000);
+  coordinator.answer_renewals(FakeCoordinator::holds);
+  LiveWorker worker(member_of(coordinator));
+  REQUIRE(coordinator.asked("join", 1));
+  CHECK(becomes(worker, 200));
+  worker.report({"g", 4, {{"w3", "00000000000000aa"}}});  // which renews the lease at once
+  REQUIRE(coordinator.asked("renew", 1));
+  worker.stop();
+  CHECK(coordinator.asked("leave", 1));
+  CHECK(worker.logged().find("cannot renew") == std::string::npos);
 }
 
 TEST_CASE("a coordinator of an older release hears of the leave as well") {
