@@ -183,7 +183,7 @@ def test_a_launched_program_that_fails_may_be_started_again(library: Library, tm
     path.write_text(
         """
 import os, sys
-print(os.environ["RANK"], os.environ["CHORUS_RESTART"], flush=True)
+os.write(1, f"{os.environ['RANK']} {os.environ['CHORUS_RESTART']}\\n".encode())  # at once: both write to this pipe
 sys.exit(7 if os.environ["RANK"] == "1" and int(os.environ["CHORUS_RESTART"]) < int(sys.argv[1]) else 0)
 """
     )
