@@ -64,7 +64,8 @@ def check(found: list[dict[str, Any]], lost: list[int], at: int) -> None:
         for before, step in zip(one["steps"], one["steps"][1:]):
             assert step == before + 1 or (step > before and step in one["began"]), "steps are counted on"
         assert (one["began"][0] >= at) == (one["place"] in lost)
-    assert {one["began"][-1] for one in found} == {end - len(found[lost[0]]["steps"])}
+    # Those that are lost together may come back in one epoch, or in one after the other.
+    assert {one["began"][-1] for one in found} == {end - min(len(found[place]["steps"]) for place in lost)}
 
 
 def test_a_rank_is_killed_which_had_the_store_and_comes_back(extension: None) -> None:
