@@ -197,6 +197,11 @@ asio::awaitable<void> ShardHost::serve(JobPtr job) {
     queue_.answer(*job, std::move(problem));
     co_return;
   }
+  // The preparation may have outlasted the ownership.
+  if (!job->from_owner && !tenure_.is_owner()) {
+    queue_.answer(*job, tenure_.closed_or_misdirected());
+    co_return;
+  }
   LogEntry entry{copy_.shard().position(), job->push, copy_.history().now()};
   // Prepared again after sending: meanwhile readers may hold values that a change in place would overwrite.
   if (followers_.any_in_step()) change = Error();

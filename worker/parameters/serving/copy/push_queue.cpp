@@ -17,11 +17,13 @@ PushQueue::JobPtr PushQueue::add(Push push, std::optional<PushJob::FromOwner> fr
   return job;
 }
 
-// A push that was applied after the end of the lease is not acknowledged: its client repeats it. It counts if this copy
-// is still the newest.
+// A push that was applied after the end of the lease or of the ownership is not acknowledged: its client repeats it. It
+// counts if this copy is still the newest, or if the new owner has it.
 void PushQueue::answer(PushJob& job, http::Checked<api::PushAnswer> answer) {
   auto const is_of_client = job.push.kind != PushKind::clients;
   if (answer && is_of_client && tenure_.is_suspended()) answer = tenure_.suspended();
+  if (answer && !job.from_owner)
+    if (auto problem = tenure_.why_not_serving()) answer = std::move(*problem);
   auto const seconds = std::chrono::duration<double>(steady_clock::now() - job.begun).count();
   auto const* result = !answer ? "refused" : answer->duplicate ? "duplicate" : "applied";
   if (tools_.events.pushed && tenure_.is_owner() && is_of_client)

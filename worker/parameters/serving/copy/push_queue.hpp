@@ -38,7 +38,7 @@ class PushQueue {
       : tools_(tools), tenure_(tenure), changed_(changed) {}
 
   JobPtr add(Push push, std::optional<PushJob::FromOwner> from_owner = std::nullopt);
-  // Answers a push. While the owner is suspended it acknowledges none.
+  // Answers a push. A suspended owner acknowledges none, and a worker that is no longer the owner none of a client.
   void answer(PushJob& job, http::Checked<api::PushAnswer> answer);
   // Waits for the answer. Withdraws the push at the deadline, or when the shard is closed.
   boost::asio::awaitable<void> until_answered(JobPtr job, http::TimePoint deadline);
