@@ -13,11 +13,12 @@ RepairQueue::RepairQueue(PlacementTools const& tools, ParameterRecords const& re
     : tools_(tools),
       records_(records),
       urgent_{tools.patience.most_takeovers, &ShardPlacement::is_urgently_busy, {}, {}},
+      logged_{tools.patience.most_takeovers, &ShardPlacement::is_urgently_busy, {}, {}},
       later_{tools.patience.most_moves, &ShardPlacement::is_busy, {}, {}},
       tasks_(tools.executor) {}
 
 void RepairQueue::start(Repair urgent, Repair later) {
-  urgent_.repair = std::move(urgent);
+  urgent_.repair = logged_.repair = std::move(urgent);
   later_.repair = std::move(later);
 }
 
@@ -34,7 +35,7 @@ void RepairQueue::look_again(ShardKey const& key) {
   auto const& membership = tools_.cluster.membership();
   auto const is_urgent = shard.is_urgent(membership);
   if (is_urgent && shard.waits(membership)) return;
-  auto& lane = is_urgent ? urgent_ : later_;
+  auto& lane = is_urgent ? urgent_lane_of(shard) : later_;
   lane.keys.push_back(key);
   begin_work(lane);
 }
@@ -53,7 +54,7 @@ asio::awaitable<void> RepairQueue::wait_and_look(ParameterRecordPtr record, std:
 void RepairQueue::begin_work(Lane& lane) {
   // Copies wait until every shard has an owner that serves.
   if (&lane == &later_ && urgent_.working > 0) return;
-  if (lane.working >= lane.most) return;
+  if (lane.keys.empty() || lane.working >= lane.most) return;
   ++lane.working;
   tasks_.spawn("placements", work_off(&lane));
 }
@@ -65,15 +66,30 @@ asio::awaitable<void> RepairQueue::work_off(Lane* lane) {
     auto const record = records_.with(key);
     if (record == nullptr || !record->is_established) continue;
     auto& busy = record->shards[key.second].*lane->busy;
-    if (busy) continue;
+    if (busy) {
+      record->changed.notify_all();  // its repair may be pausing
+      continue;
+    }
     busy = true;
     co_await lane->repair(record, key.second);
     busy = false;
-    if (lane == &urgent_) look_again(key);
+    if (lane != &later_) look_again(key);
   }
-  --lane->working;
-  if (lane == &later_ || urgent_.working > 0 || later_.keys.empty()) co_return;
+  end_work(*lane);
+}
+
+void RepairQueue::end_work(Lane& lane) {
+  --lane.working;
+  begin_work(lane);
   for (std::size_t i = 0; i < later_.most; ++i) begin_work(later_);
+}
+
+asio::awaitable<void> RepairQueue::pause(ParameterRecordPtr record, std::uint32_t number, bool is_urgent,
+                                         std::chrono::milliseconds length) {
+  auto& lane = is_urgent ? urgent_lane_of(record->shards[number]) : later_;
+  end_work(lane);
+  co_await record->changed.wait_until(std::chrono::steady_clock::now() + length);
+  ++lane.working;
 }
 
 }  // namespace chorus::coordinator

@@ -1,5 +1,6 @@
 // The shards whose placement has to be looked at. Shards without an owner come first, many at a time; copies and moves
-// follow, few at a time.
+// follow, few at a time. They do not wait for shards with a log, whose owner may read or write it for minutes, nor for
+// repairs that pause.
 #pragma once
 
 #include <deque>
@@ -31,6 +32,11 @@ class RepairQueue {
   // The same after a while, once for several calls.
   void look_again_later(ParameterRecordPtr const& record, std::uint32_t shard);
 
+  // Between two attempts of a repair: other shards are repaired meanwhile. Ends early when this parameter has to be
+  // looked at again. is_urgent: in the first function of start().
+  boost::asio::awaitable<void> pause(ParameterRecordPtr record, std::uint32_t shard, bool is_urgent,
+                                     std::chrono::milliseconds length);
+
  private:
   struct Lane {
     std::size_t most;  // repairs at the same time
@@ -39,13 +45,15 @@ class RepairQueue {
     std::deque<ShardKey> keys;
     std::size_t working = 0;
   };
+  [[nodiscard]] Lane& urgent_lane_of(ShardPlacement const& shard) { return shard.has_log ? logged_ : urgent_; }
   void begin_work(Lane& lane);
+  void end_work(Lane& lane);
   boost::asio::awaitable<void> work_off(Lane* lane);
   boost::asio::awaitable<void> wait_and_look(ParameterRecordPtr record, std::uint32_t shard);
 
   PlacementTools const& tools_;
   ParameterRecords const& records_;
-  Lane urgent_, later_;
+  Lane urgent_, logged_, later_;
   bool is_held_ = false, is_stopping_ = false;
   http::TaskGroup tasks_;
 };

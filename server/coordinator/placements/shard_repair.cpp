@@ -16,10 +16,42 @@ std::vector<api::Member> except(std::vector<api::Member> members, std::vector<ap
 
 }  // namespace
 
+// The attempts at a repair of one shard: a reason that stays is logged once, and the pauses grow.
+class ShardRepair::Attempts {
+ public:
+  Attempts(ShardRepair& repair, ParameterRecordPtr record, std::uint32_t shard, bool is_urgent)
+      : repair_(repair), record_(std::move(record)), shard_(shard), is_urgent_(is_urgent) {}
+
+  // The last attempt has failed. Numbers, as in names of files, do not make another reason.
+  void log(std::string_view what, http::Problem const& why) {
+    auto const& owner = record_->shards[shard_].owner;
+    auto reason = why.detail;
+    std::erase_if(reason, [](char c) { return c >= '0' && c <= '9'; });
+    reason += owner ? owner->worker : "";
+    if (std::exchange(why_, reason) == reason) return;
+    repair_.tools_.log.warn("parameter {} shard={}{}: {}", record_->parameter.name, shard_, what, why.detail);
+  }
+  asio::awaitable<void> pause() {
+    constexpr int longest = 20;
+    auto const shortest = repair_.tools_.patience.repetition;
+    length_ = std::clamp(2 * length_, shortest, longest * shortest);
+    co_await repair_.parts_.queue.pause(record_, shard_, is_urgent_, length_);
+  }
+
+ private:
+  ShardRepair& repair_;
+  ParameterRecordPtr const record_;
+  std::uint32_t const shard_;
+  bool const is_urgent_;
+  std::string why_;
+  std::chrono::milliseconds length_{};
+};
+
 asio::awaitable<void> ShardRepair::settle_losses(ParameterRecordPtr record, std::uint32_t number) {
   auto& shard = record->shards[number];
   auto const& name = record->parameter.name;
   auto const& membership = tools_.cluster.membership();
+  Attempts attempts(*this, record, number, true);
   while (!record->is_deleted && shard.owner) {
     auto problem = std::optional<http::Problem>();
     if (shard.has_owner(membership)) {
@@ -40,8 +72,8 @@ asio::awaitable<void> ShardRepair::settle_losses(ParameterRecordPtr record, std:
       problem = co_await parts_.owners.promote(record, number);
     }
     if (!problem) continue;
-    tools_.log.warn("parameter {} shard={}: {}", name, number, problem->detail);
-    co_await http::pause(tools_.patience.repetition);
+    attempts.log("", *problem);
+    co_await attempts.pause();
   }
 }
 
@@ -49,6 +81,7 @@ asio::awaitable<void> ShardRepair::restore_replicas(ParameterRecordPtr record, s
   auto& shard = record->shards[number];
   auto const& membership = tools_.cluster.membership();
   std::vector<api::Member> unfit;  // refused a backup
+  Attempts attempts(*this, record, number, false);
   while (!record->is_deleted && shard.owner) {
     if (shard.is_unconfirmed || !shard.has_owner(membership))
       co_return parts_.queue.look_again({record->parameter.name, number});
@@ -57,7 +90,7 @@ asio::awaitable<void> ShardRepair::restore_replicas(ParameterRecordPtr record, s
     auto const backup_stays =
         shard.backup && is_ready(membership, *shard.backup) && (members.empty() || is_among(members, *shard.backup));
     if (!stays && backup_stays && shard.is_backup_complete) {
-      if (co_await parts_.owners.promote(record, number)) co_await http::pause(tools_.patience.repetition);
+      if (co_await parts_.owners.promote(record, number)) co_await attempts.pause();
       continue;
     }
     auto const wanted = record->parameter.replicas > 1 || !stays;
@@ -66,9 +99,9 @@ asio::awaitable<void> ShardRepair::restore_replicas(ParameterRecordPtr record, s
       auto const* heir = backup_stays ? &*shard.backup : pick_backup(fit, *shard.owner, parts_.records.load());
       if (heir != nullptr) {
         auto const chosen = *heir;
-        auto const added = co_await add_backup(record, number, chosen);
+        auto const added = co_await add_backup(record, number, chosen, &attempts);
         if (added == Added::refused) unfit.push_back(chosen);
-        if (added == Added::not_yet) co_await http::pause(tools_.patience.repetition);
+        if (added == Added::not_yet) co_await attempts.pause();
         continue;
       }
     }
@@ -77,7 +110,7 @@ asio::awaitable<void> ShardRepair::restore_replicas(ParameterRecordPtr record, s
       continue;
     }
     if (shard.clients_epoch != record->clients_epoch) {
-      if (co_await parts_.owners.tell_clients(record, number)) co_await http::pause(tools_.patience.repetition);
+      if (co_await parts_.owners.tell_clients(record, number)) co_await attempts.pause();
       continue;
     }
     if (!unfit.empty()) parts_.queue.look_again_later(record, number);
@@ -92,7 +125,7 @@ asio::awaitable<void> ShardRepair::restore_replicas(ParameterRecordPtr record, s
 
 // Makes the backup first, then tells the owner.
 asio::awaitable<ShardRepair::Added> ShardRepair::add_backup(ParameterRecordPtr record, std::uint32_t number,
-                                                            api::Member backup) {
+                                                            api::Member backup, Attempts* attempts) {
   auto& shard = record->shards[number];
   auto const before = shard.backup;
   auto const was_complete = shard.is_backup_complete;
@@ -118,7 +151,7 @@ asio::awaitable<ShardRepair::Added> ShardRepair::add_backup(ParameterRecordPtr r
   }
   if (before && before->worker != backup.worker) parts_.drops.drop(name, number, {{*before, shard.epoch}});
   if (problem) {
-    tools_.log.warn("parameter {} shard={} has no backup yet: {}", name, number, problem->detail);
+    attempts->log(" has no backup yet", *problem);
     co_return Added::not_yet;
   }
   shard.clients_epoch = record->clients_epoch;

@@ -27,8 +27,10 @@ class ShardRepair {
   boost::asio::awaitable<void> restore_replicas(ParameterRecordPtr record, std::uint32_t shard);
 
  private:
+  class Attempts;
   enum class Added : std::uint8_t { complete, not_yet, refused };  // refused by the worker; another one may take it
-  boost::asio::awaitable<Added> add_backup(ParameterRecordPtr record, std::uint32_t shard, api::Member backup);
+  boost::asio::awaitable<Added> add_backup(ParameterRecordPtr record, std::uint32_t shard, api::Member backup,
+                                           Attempts* attempts);
   boost::asio::awaitable<void> remove_backup(ParameterRecordPtr record, std::uint32_t shard);
   // Moves the owner without reducing the number of copies at any moment.
   boost::asio::awaitable<void> move_owner(ParameterRecordPtr record, std::uint32_t shard, api::Member to);

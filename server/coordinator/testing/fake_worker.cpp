@@ -52,6 +52,7 @@ FakeWorker::FakeWorker(asio::any_io_executor executor, std::string name, std::ui
   router_.add(http::Method::put, shard, http::Access::open, handler(this, &FakeWorker::assign_shard));
   router_.add(http::Method::post, "/v1/shards", http::Access::open, handler(this, &FakeWorker::assign_shards));
   router_.add(http::Method::delete_, shard, http::Access::open, handler(this, &FakeWorker::drop_shard));
+  router_.add(http::Method::get, "/v1/checkpoints/{name}", http::Access::open, handler(this, &FakeWorker::newest));
   port_ = server_.listen("127.0.0.1", 0).value();
 }
 
@@ -263,6 +264,10 @@ asio::awaitable<Response> FakeWorker::assign_shard(Request const& request, Body&
     co_return http::Problem(http::ProblemCode::parameter_lost, "this worker does not have it");
   if (has_no_gpu && message.value().parameter.device == "cuda")
     co_return http::Problem(http::ProblemCode::unsupported, "cuda: no GPU here");
+  if (why_no_log && message.value().parameter.durability == "log" && message.value().role == "owner") {
+    ++log_refusals;
+    co_return *why_no_log;
+  }
   shards[key_of(request)] = message.value();
   is_unconfirmed = false;
   changed_.notify_all();
@@ -294,6 +299,10 @@ asio::awaitable<Response> FakeWorker::drop_shard(Request const& request, Body&) 
     co_return http::Problem(http::ProblemCode::epoch_fenced, "it has been placed here again");
   shards.erase(found);
   co_return Response(204);
+}
+
+asio::awaitable<Response> FakeWorker::newest(Request const&, Body&) {
+  co_return Response::json(200, http::encode(api::CheckpointNumber{newest_checkpoint}));
 }
 
 CoordinatorOptions impatient_options() {
@@ -341,8 +350,8 @@ asio::awaitable<World::Said> World::call(http::Method method, std::string path, 
 }
 
 asio::awaitable<World::Said> World::join_as(FakeWorker& worker) {
-  api::JoinRequest request{worker.id,  api::to_hex(worker.incarnation), worker.url(), worker.locality, "1", worker.gpus,
-                           worker.term};
+  auto const self = api::to_hex(worker.incarnation);
+  api::JoinRequest request{worker.id, self, worker.url(), worker.locality, worker.version, worker.gpus, worker.term};
   co_return co_await post("/v1/workers", http::encode(request));
 }
 

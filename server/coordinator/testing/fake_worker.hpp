@@ -56,21 +56,25 @@ class FakeWorker {
   // Shards by parameter and number, as assigned last; backups are complete at once.
   std::map<std::pair<std::string, std::uint32_t>, api::ShardAssignment> shards;
   bool deaf_to_shards = false;
-  bool has_lost_shards = false;               // refuses to own shards
-  bool has_no_gpu = false;                    // refuses shards on a GPU
-  bool has_incomplete_backups = false;        // reports its backups as incomplete
-  bool fills_nobody = false;                  // does not fill the backups of its shards
-  bool is_unconfirmed = false;                // reports its own shards as unconfirmed
-  bool takes_shards_silently = false;         // takes assignments, and never answers
+  bool has_lost_shards = false;             // refuses to own shards
+  bool has_no_gpu = false;                  // refuses shards on a GPU
+  bool has_incomplete_backups = false;      // reports its backups as incomplete
+  bool fills_nobody = false;                // does not fill the backups of its shards
+  bool is_unconfirmed = false;              // reports its own shards as unconfirmed
+  bool takes_shards_silently = false;       // takes assignments, and never answers
+  std::optional<http::Problem> why_no_log;  // refuses to own shards with a log
+  std::size_t log_refusals = 0;
   bool takes_one_at_a_time = false;           // like workers of earlier releases
   std::vector<std::size_t> orders_at_a_time;  // per POST /v1/shards
+  std::uint64_t newest_checkpoint = 1;
 
   // Results of measuring links, by the id of the peer; probes of other peers are refused.
   std::map<std::string, api::ProbeReport> ways;
   bool deaf_to_probes = false;
   std::vector<std::string> asked_to_measure;  // in the order of arrival
 
-  std::uint64_t term = 0;  // sent when it joins
+  std::uint64_t term = 0;     // sent when it joins
+  std::string version = "1";  // likewise
   Locality locality{"", "", "", "h"};
   std::vector<GpuLocality> gpus;
   std::string const id;
@@ -96,6 +100,7 @@ class FakeWorker {
   boost::asio::awaitable<http::Response> assign_shard(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> assign_shards(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> drop_shard(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> newest(http::Request const& request, http::Body& body);
   boost::asio::awaitable<void> while_set(bool const* deaf);
 
   [[nodiscard]] std::optional<http::Problem> refusal(api::RunRequest const& order) const;
