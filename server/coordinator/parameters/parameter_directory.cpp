@@ -20,6 +20,12 @@ Problem unknown(std::string_view name) {
   return {ProblemCode::unknown_parameter, "no parameter" + shown + "; make one with PUT /v1/parameters/{name}"};
 }
 
+Problem stopping() {
+  Problem problem(ProblemCode::unavailable, "the coordinator is stopping");
+  problem.retry_after_s = 1;
+  return problem;
+}
+
 bool stands(std::string_view state) { return state == "ready" || state == "degraded"; }
 
 }  // namespace
@@ -66,7 +72,7 @@ asio::awaitable<http::Checked<ParameterDirectory::Made>> ParameterDirectory::put
                                                                                  api::ParameterRequest request) {
   auto checked = check_parameter(name, request);
   if (checked.has_error()) co_return checked.error();
-  if (is_stopping_) co_return Problem(ProblemCode::unavailable, "the coordinator is stopping");
+  if (is_stopping_) co_return stopping();
   auto const is_given_up = std::exchange(request.recreate, false);
   auto record = records_.find(name);
   if (is_given_up && record != nullptr && record->is_established && !stands(state_of(*record))) {
@@ -245,8 +251,9 @@ void ParameterDirectory::group_changed(std::string const& group) {
   }
 }
 
-asio::awaitable<std::size_t> ParameterDirectory::hand_over(std::string worker, std::string incarnation,
-                                                           TimePoint deadline) {
+asio::awaitable<http::Checked<std::size_t>> ParameterDirectory::hand_over(std::string worker, std::string incarnation,
+                                                                          TimePoint deadline) {
+  if (is_stopping_) co_return stopping();
   candidates_.leave(worker, incarnation);
   auto const keys = records_.shards_on(worker);
   for (auto const& key : keys) queue_.look_again(key);
@@ -257,6 +264,7 @@ asio::awaitable<std::size_t> ParameterDirectory::hand_over(std::string worker, s
   while (Clock::now() < deadline && !is_stopping_ && std::ranges::any_of(records_.shards_on(worker), can_go))
     co_await http::pause(std::chrono::milliseconds(10));
   candidates_.stay(worker, incarnation);
+  if (is_stopping_) co_return stopping();
   co_return records_.shards_on(worker).size();
 }
 

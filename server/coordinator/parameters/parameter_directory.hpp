@@ -75,8 +75,9 @@ class ParameterDirectory {
 
   // Moves the shards of a worker that is about to leave to other workers, which are filled first. Returns when the
   // worker has no shard any more, when no other worker can take them, or at the deadline. Returns the number of shards
-  // that are left.
-  boost::asio::awaitable<std::size_t> hand_over(std::string worker, std::string incarnation, TimePoint deadline);
+  // that are left. Problem: unavailable if this coordinator stops before; the next one may be asked again.
+  boost::asio::awaitable<http::Checked<std::size_t>> hand_over(std::string worker, std::string incarnation,
+                                                               TimePoint deadline);
 
   boost::asio::awaitable<void> stop();
 

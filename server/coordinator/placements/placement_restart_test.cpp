@@ -1,6 +1,8 @@
 // Parameters after a restart of the coordinator: placements are known, and unfinished work is finished.
 #include <doctest/doctest.h>
 
+#include <boost/asio/co_spawn.hpp>
+
 #include "server/coordinator/journal/journal_file.hpp"
 #include "server/coordinator/journal/journal_state.hpp"
 #include "server/coordinator/testing/fake_worker.hpp"
@@ -126,6 +128,30 @@ awaitable<void> an_orphan(World* world) {
   CHECK(world->workers[0]->shards.contains({"of-another-coordinator", 0}));
 }
 
+// Ends with "", if the coordinator breaks the connection.
+awaitable<void> ask_to_hand_over(World* world, std::string worker, std::optional<std::string>* code) {
+  try {
+    auto const said =
+        co_await world->post("/v1/workers/" + worker + "/handover?incarnation=0000000000000001&wait=8s", "");
+    *code = said.status == 200 ? "handed over" : said.code();
+  } catch (std::runtime_error const&) { *code = ""; }
+}
+
+// The coordinator stops while the shard is being moved.
+awaitable<void> a_worker_that_wants_to_leave(World* world) {
+  co_await world->stand();
+  auto& owner = holder(*world, (co_await world->put(path, R"({"group":"g","shape":[4]})")).text("/endpoints/0/worker"));
+  auto const& other = *world->workers[owner.id == "w0" ? 1 : 0];
+  owner.fills_nobody = true;
+  std::optional<std::string> code;
+  boost::asio::co_spawn(world->io, ask_to_hand_over(world, owner.id, &code), [](std::exception_ptr) {});
+  while (!other.shards.contains(first_shard)) co_await world->get(path);
+  co_await world->restart();
+  while (!code) co_await world->get(path);
+  CHECK((*code == "unavailable" || code->empty()));  // after both the worker asks again
+  CHECK((co_await world->get(path)).text("/endpoints/0/worker") == owner.id);
+}
+
 void tell(awaitable<void> (*story)(World*)) {
   ScratchDirectory const here;
   auto options = impatient_options();
@@ -148,4 +174,7 @@ TEST_CASE("a placement that was drawn but not sent is sent after a restart") { t
 TEST_CASE("the creation of a parameter is finished after a restart") { tell(one_that_is_being_made); }
 TEST_CASE("a shard of a deleted parameter is dropped, and one of another coordinator is left alone") {
   tell(an_orphan);
+}
+TEST_CASE("a worker that wants to leave is told by a coordinator that stops to ask the next one") {
+  tell(a_worker_that_wants_to_leave);
 }

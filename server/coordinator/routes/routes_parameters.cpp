@@ -98,10 +98,10 @@ awaitable<Response> ParameterRoutes::hand_over(Request const& request, Body&) {
     if (auto const problem = check_is_own(cluster_, worker.value().id, request.caller)) co_return *problem;
   if (incarnation && worker.value().incarnation != *incarnation)
     co_return Problem(ProblemCode::epoch_fenced, "worker '" + worker.value().id + "' has another incarnation");
-  api::HandOverAnswer answer;
-  answer.shards_left = co_await directory_.hand_over(worker.value().id, worker.value().incarnation,
-                                                     std::chrono::steady_clock::now() + wait.value());
-  co_return Response::json(200, http::encode(answer));
+  auto const left = co_await directory_.hand_over(worker.value().id, worker.value().incarnation,
+                                                  std::chrono::steady_clock::now() + wait.value());
+  if (left.has_error()) co_return left.error();
+  co_return Response::json(200, http::encode(api::HandOverAnswer{left.value()}));
 }
 
 }  // namespace chorus::coordinator
