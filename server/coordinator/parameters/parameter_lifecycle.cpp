@@ -26,9 +26,10 @@ void ParameterLifecycle::end(ParameterRecordPtr record) {
   parts_.records.remove(record);
 }
 
-// All shards must come from the same checkpoint, so one worker is asked which is the newest.
+// All shards must come from the same checkpoint, so one worker is asked which is the newest. A resumed creation
+// continues with the answer that is in the journal.
 asio::awaitable<std::optional<Problem>> ParameterLifecycle::settle_checkpoint(ParameterRecordPtr record) {
-  record->checkpoint = record->request.checkpoint;
+  if (!record->checkpoint) record->checkpoint = record->request.checkpoint;
   if (!record->checkpoint || record->checkpoint->number) co_return std::nullopt;
   auto const member = *record->shards.front().owner;
   auto const said = co_await tools_.workers.newest_checkpoint(member.url, record->checkpoint->name,

@@ -128,6 +128,31 @@ awaitable<void> an_orphan(World* world) {
   CHECK(world->workers[0]->shards.contains({"of-another-coordinator", 0}));
 }
 
+// Meanwhile there is a newer checkpoint.
+awaitable<void> one_from_a_checkpoint(World* world) {
+  co_await world->stand();
+  auto const request = R"({"group":"g","shape":[4],"shards":2,"checkpoint":{"name":"nightly"}})";
+  CHECK((co_await world->put(path, request)).status == 201);
+  co_await world->restart_after([&] {
+    auto const file = JournalFile::open(world->journal()).value();
+    auto state = parse_rows(file->read().value()).value();
+    state.parameters.at(0).established = false;
+    CHECK(file->write(std::vector<Row>{row_of(state.parameters.at(0))}).has_value());
+    for (auto& worker : world->workers) {
+      worker->newest_checkpoint = 2;
+      worker->shards.clear();
+    }
+  });
+  CHECK(co_await world->until(path, "/state", "ready"));
+  std::size_t shards = 0;
+  for (auto const& worker : world->workers)
+    for (auto const& [key, assignment] : worker->shards) {
+      ++shards;
+      CHECK(assignment.checkpoint->number == 1);
+    }
+  CHECK(shards == 2);
+}
+
 // Ends with "", if the coordinator breaks the connection.
 awaitable<void> ask_to_hand_over(World* world, std::string worker, std::optional<std::string>* code) {
   try {
@@ -174,6 +199,9 @@ TEST_CASE("a placement that was drawn but not sent is sent after a restart") { t
 TEST_CASE("the creation of a parameter is finished after a restart") { tell(one_that_is_being_made); }
 TEST_CASE("a shard of a deleted parameter is dropped, and one of another coordinator is left alone") {
   tell(an_orphan);
+}
+TEST_CASE("the creation of a parameter from the newest checkpoint continues with the checkpoint with which it began") {
+  tell(one_from_a_checkpoint);
 }
 TEST_CASE("a worker that wants to leave is told by a coordinator that stops to ask the next one") {
   tell(a_worker_that_wants_to_leave);
