@@ -108,9 +108,6 @@ double slowest_memory(std::vector<std::vector<GpuLocality>> const& gpus) {
   return slowest;
 }
 
-// Workers of release 0.1 refuse groups with a table that they do not know.
-bool knows_codes(Worker const& worker) { return !worker.version.starts_with("0.1."); }
-
 }  // namespace
 
 http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request, Membership const& membership,
@@ -183,7 +180,7 @@ api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest r
   if (!rank_assignment.by_position.empty()) group.by_position = rank_assignment.by_position;
   group.stretch = rank_assignment.stretch;
   group.selection = rank_assignment.selection;
-  if (std::ranges::all_of(as_listed, knows_codes)) group.compression = rank_assignment.compression;
+  if (std::ranges::none_of(as_listed, is_of_release_0_1)) group.compression = rank_assignment.compression;
   group.segment_bytes = rank_assignment.segment_bytes;
   return group;
 }

@@ -36,6 +36,9 @@ struct Worker {
   TimePoint spared_until{};           // not lost before this time: this process may have been cut off from the worker
 };
 
+// Workers of release 0.1 refuse messages with fields that they do not know.
+[[nodiscard]] inline bool is_of_release_0_1(Worker const& worker) { return worker.version.starts_with("0.1."); }
+
 // A well-formed join; not yet a member.
 struct Newcomer {
   std::string id;

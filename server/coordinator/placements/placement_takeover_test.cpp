@@ -49,6 +49,18 @@ awaitable<void> together(World* world) {
   CHECK(orders.size() <= 8);
 }
 
+// Release 0.1 does not know the uid of a parameter, and refuses orders with unknown fields.
+awaitable<void> beside_a_newer_release(World* world) {
+  world->workers[0]->version = "0.1.0";
+  co_await world->stand();
+  CHECK((co_await world->put(path, R"({"group":"g","shape":[4],"shards":2,"replicas":2})")).status == 201);
+  for (auto const& worker : world->workers) {
+    CHECK(worker->shards.size() == 2);
+    for (auto const& [key, assignment] : worker->shards)
+      CHECK(assignment.parameter.uid.has_value() == (worker->version != "0.1.0"));
+  }
+}
+
 awaitable<void> one_by_one(World* world) {
   world->workers[0]->takes_one_at_a_time = true;
   co_await make_and_kill(world);
@@ -90,7 +102,9 @@ FakeWorker& other_than(World* world, std::string const& one, std::string const& 
                                 [&](auto const& worker) { return worker->id != one && worker->id != another; });
 }
 
-FakeWorker& named(World* world, std::string const& worker) { return *world->workers[worker == "w0" ? 0 : 1]; }
+FakeWorker& named(World* world, std::string const& id) {
+  return **std::ranges::find_if(world->workers, [&](auto const& worker) { return worker->id == id; });
+}
 
 awaitable<void> make_it_again(World* world, World::Said* said) {
   *said = co_await world->put(path, R"({"group":"g","shape":[4]})");
@@ -204,4 +218,7 @@ TEST_CASE("a deleted parameter is made again when its former owner no longer ser
 TEST_CASE("a shard that its only owner does not have any more is lost") { tell(by_the_only_one); }
 TEST_CASE("a worker of an earlier release, which does not take many shards at once, is told of each") {
   tell(one_by_one);
+}
+TEST_CASE("a worker of release 0.1 gets orders without the uid of a parameter, which it would refuse") {
+  tell(beside_a_newer_release);
 }

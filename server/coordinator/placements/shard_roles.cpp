@@ -49,6 +49,8 @@ asio::awaitable<std::optional<Problem>> ShardRoles::tell(ParameterRecordPtr reco
                                                          api::Member member, ShardRole role, ShardData data) {
   auto assignment = assignment_of(*record, number, member, role, data);
   assignment.term = term_of(member);
+  if (auto const* worker = tools_.cluster.membership().find(member.worker); worker && is_of_release_0_1(*worker))
+    assignment.parameter.uid.reset();
   if (auto undurable = co_await tools_.journal.flush()) co_return undurable;
   // Before its answer a worker writes the initial values, and up to three times as much of the optimizer's state, at 64
   // MiB per second or more.

@@ -28,6 +28,18 @@ GROUP = {"size": 1, "on_failure": "shrink"}
 COLLECTIVE = {"group": "g", "op": "all_reduce", "tensor": "x", "algorithm": "ring"}
 TENSOR = {"Tensor-Dtype": "i32", "Tensor-Shape": "2"}
 VALUES = bytes([1, 0, 0, 0, 2, 0, 0, 0])
+PARAMETER = {"group": "g", "shape": [4]}
+SHARD = "/v1/parameters/w/shards/0"
+# An order for a shard with all fields that workers of the old release know: those of the message in d0b80b0, the last
+# revision before 0.2.0. Parameters are younger than the recording.
+SHARD_ORDER = {
+    "parameter": {"name": "w", "dtype": "f32", "shape": [4], "group": "g", "optimizer": {"name": "none"},
+                  "initializer": {"name": "zeros"}, "staleness": -1, "reduce": "sum", "replicas": 1,
+                  "nonfinite": "accept", "clients": [], "durability": "none", "device": "cpu", "bytes": 16, "epoch": 1,
+                  "state": "", "endpoints": []},
+    "shard": 0, "begin": 0, "end": 4, "epoch": 1, "role": "owner", "worker": "w0", "incarnation": "", "fresh": True,
+    "continues": False, "recover": False, "backups": [],
+}  # fmt: skip
 KEPT_FIELDS = ("Content-Type", "Tensor-Dtype", "Tensor-Shape", "Tensor-Version", "ETag")
 
 
@@ -222,6 +234,11 @@ def old_worker(recording, problems, asked):
     def answer(method, target, _, body):
         wanted = recording.one("worker", shape(method, target))
         asked.append(shape(method, target))
+        if shape(method, target) == f"PUT {SHARD}":
+            strange = sorted(set(fields_of(strings(body))) - set(fields_of(SHARD_ORDER)))
+            if strange:
+                problems.append(f"an order for a shard has {strange}, which the old release refuses")
+            return 204, {}, b""
         if wanted is None:
             return 404, {"Content-Type": "application/problem+json"}, b'{"code":"not_found","status":404,"title":"Not found"}'
         message = strings(body)
@@ -269,7 +286,10 @@ def new_coordinator(binaries, recording):
         status, _, content = ask(coordinator.url, "PUT", "/v1/collectives/replayed?wait=30s", COLLECTIVE)
         if problems or json.loads(content).get("state") != "succeeded":
             fail("; ".join(problems) or f"a collective with it: {status} {content.decode()}")
-        for order in ("PUT /v1/groups/g", "PUT /v1/runs/N", "POST /v1/runs/N/commit"):
+        status, _, content = ask(coordinator.url, "PUT", "/v1/parameters/w", PARAMETER)
+        if problems or status != 201:
+            fail("; ".join(problems) or f"a parameter on it: {status} {content.decode()}")
+        for order in ("PUT /v1/groups/g", "PUT /v1/runs/N", "POST /v1/runs/N/commit", f"PUT {SHARD}"):
             if order not in asked:
                 fail(f"the coordinator did not say {order}: {asked}")
         coordinator.stop()
@@ -304,6 +324,11 @@ def new_worker(binaries, recording):
         compare(f"{order['method']} {order['target']}", order, status, content)
     if ask(worker.url, "GET", "/v1/tensors/x")[1].get("Tensor-Version") != "2":
         fail("the collective of the old coordinator has left no result")
+    status, _, content = ask(worker.url, "PUT", SHARD, {**SHARD_ORDER, "incarnation": joined["incarnation"]})
+    if status != 204:
+        fail(f"a shard of the old coordinator is refused: {status} {content.decode()}")
+    if ask(worker.url, "GET", "/v1/parameters/w/value?shard=0")[2] != bytes(16):
+        fail("a shard of the old coordinator does not have its initial values")
     worker.stop()
     if "DELETE /v1/workers/w0" not in asked:
         fail(f"the worker does not leave as the old coordinator knows it: {asked}")
