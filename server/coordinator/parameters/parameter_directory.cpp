@@ -157,7 +157,9 @@ void ParameterDirectory::shard_lost(std::string const& name, std::uint32_t numbe
   if (record == nullptr) return;
   auto& shard = record->shards[number];
   if (is_incarnation(shard.owner, worker, incarnation)) {
-    // When the owner is told again to own the shard, it reports the loss, and its backup takes over.
+    // When the owner is told again to own the shard, it reports the loss, and its backup takes over. An order that it
+    // has not answered yet is of a former epoch.
+    records_.draw_epoch(*record, number);
     shard.clients_epoch = ShardPlacement::never_told;
     queue_.look_again({name, number});
   } else if (is_incarnation(shard.incoming, worker, incarnation)) {

@@ -69,12 +69,15 @@ asio::awaitable<void> ParameterLifecycle::establish_shard(ParameterRecordPtr rec
   auto& shard = record->shards[number];
   auto const backup = shard.backup;
   auto problem = std::optional<Problem>();
+  auto told = record->clients_epoch;
+  auto epoch = shard.epoch;
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     // Not the first time: a worker has a copy of a parameter of this name that another coordinator has made, which kept
     // no journal. The new one begins above its epoch.
     if (attempt > 0) {
       parts_.records.draw_epoch(*record, number);
-      shard.backup_epoch = shard.epoch;
+      shard.backup_epoch = epoch = shard.epoch;
+      told = record->clients_epoch;
     }
     problem.reset();
     if (backup) problem = co_await parts_.roles.tell(record, number, *backup, ShardRole::backup, ShardData::initial);
@@ -84,7 +87,7 @@ asio::awaitable<void> ParameterLifecycle::establish_shard(ParameterRecordPtr rec
   }
   if (problem) record->problems.push_back(std::move(*problem));
   shard.is_backup_complete = backup.has_value();
-  shard.clients_epoch = record->clients_epoch;
+  if (shard.epoch == epoch) shard.clients_epoch = told;
   parts_.records.keep(*record, number);
   --record->pending;
   record->changed.notify_all();

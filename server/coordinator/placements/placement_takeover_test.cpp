@@ -147,6 +147,25 @@ awaitable<void> by_an_owner_that_says_so(World* world) {
   CHECK(co_await world->until(path, "/endpoints/0/worker", heir));
 }
 
+// The owner has taken an order and loses its shard while the backup is told.
+awaitable<void> by_an_owner_that_says_so_during_an_order(World* world) {
+  for (auto& worker : world->workers) worker->takes_one_at_a_time = true;
+  co_await world->stand();
+  auto const made = co_await world->put(path, R"({"group":"g","shape":[4],"shards":1,"replicas":2,"staleness":0})");
+  auto& owner = named(world, made.text("/endpoints/0/worker"));
+  auto& heir = named(world, made.text("/endpoints/1/worker"));
+  heir.takes_shards_silently = true;
+  // The set of clients changes with the group.
+  CHECK((co_await world->put("/v1/groups/g", R"({"workers":[")" + owner.id + R"(",")" + heir.id + "\"]}")).status ==
+        200);
+  while (heir.shards.begin()->second.epoch == 1) co_await world->get(path);
+  owner.has_lost_shards = true;
+  co_await world->get(loss_of(owner.id));
+  heir.takes_shards_silently = false;
+  heir.hear();
+  CHECK(co_await world->until(path, "/endpoints/0/worker", heir.id));
+}
+
 // The owner, which waits for the backup, continues and fills another one: here the same worker on another device.
 awaitable<void> by_a_backup_that_says_so(World* world) {
   for (auto& worker : world->workers) worker->takes_one_at_a_time = true;
@@ -221,4 +240,7 @@ TEST_CASE("a worker of an earlier release, which does not take many shards at on
 }
 TEST_CASE("a worker of release 0.1 gets orders without the uid of a parameter, which it would refuse") {
   tell(beside_a_newer_release);
+}
+TEST_CASE("an owner that reports the loss of its shard while an order is under way is replaced by its backup") {
+  tell(by_an_owner_that_says_so_during_an_order, 3);
 }

@@ -35,11 +35,12 @@ ShardOwners::Attempt ShardOwners::tell_clients(ParameterRecordPtr record, std::u
   auto& shard = record->shards[number];
   auto const told = record->clients_epoch;
   records_.draw_epoch(*record, number);
+  auto const epoch = shard.epoch;
   // The owner first: it asks the backup until the backup has heard of the epoch, too.
   auto problem = co_await roles_.tell(record, number, *shard.owner, ShardRole::owner, ShardData::kept);
   if (problem) shard.heed_loss(*problem);
   if (!problem) problem = co_await roles_.tell_followers(record, number);
-  if (!problem) shard.clients_epoch = told;
+  if (!problem && shard.epoch == epoch) shard.clients_epoch = told;
   records_.keep(*record, number);
   co_return problem;
 }
@@ -86,6 +87,7 @@ ShardOwners::Attempt ShardOwners::recover(ParameterRecordPtr record, std::uint32
   auto& shard = record->shards[number];
   auto const& name = record->parameter.name;
   if (shard.backup) records_.set_backup(*record, number, std::nullopt);
+  auto const told = record->clients_epoch;
   records_.draw_epoch(*record, number);
   auto const epoch = shard.epoch;
   auto problem = co_await roles_.tell(record, number, owner, ShardRole::owner, ShardData::logged);
@@ -93,7 +95,7 @@ ShardOwners::Attempt ShardOwners::recover(ParameterRecordPtr record, std::uint32
   if (!problem) {
     records_.set_owner(*record, number, owner);
     drops_.drop(name, number, shard.confirm());
-    shard.clients_epoch = record->clients_epoch;
+    shard.clients_epoch = told;
     records_.keep(*record, number);
     tools_.log.info("parameter {} shard={} epoch={} owner={} recovered", name, number, epoch, owner.worker);
   } else if (problem->code == ProblemCode::parameter_lost && shard.former) {

@@ -131,8 +131,9 @@ asio::awaitable<ShardRepair::Added> ShardRepair::add_backup(ParameterRecordPtr r
   auto const was_complete = shard.is_backup_complete;
   auto const epoch_before = shard.backup_epoch;
   parts_.records.set_backup(*record, number, backup);
+  auto const told = record->clients_epoch;
   parts_.records.draw_epoch(*record, number);
-  shard.backup_epoch = shard.epoch;
+  auto const epoch = shard.backup_epoch = shard.epoch;
   parts_.records.keep(*record, number);
   auto problem = co_await parts_.roles.tell(record, number, backup, ShardRole::backup, ShardData::copied);
   auto const& name = record->parameter.name;
@@ -154,7 +155,7 @@ asio::awaitable<ShardRepair::Added> ShardRepair::add_backup(ParameterRecordPtr r
     attempts->log(" has no backup yet", *problem);
     co_return Added::not_yet;
   }
-  shard.clients_epoch = record->clients_epoch;
+  if (shard.epoch == epoch) shard.clients_epoch = told;
   auto const is_filled = co_await until_complete(record, number, backup);
   if (!is_filled || !shard.backup || shard.backup->worker != backup.worker) co_return Added::not_yet;
   shard.is_backup_complete = true;
@@ -168,12 +169,16 @@ asio::awaitable<void> ShardRepair::remove_backup(ParameterRecordPtr record, std:
   auto& shard = record->shards[number];
   auto const before = *shard.backup;
   parts_.records.set_backup(*record, number, std::nullopt);
+  auto const told = record->clients_epoch;
   parts_.records.draw_epoch(*record, number);
   auto const epoch = shard.epoch;
   auto const problem = co_await parts_.roles.tell(record, number, *shard.owner, ShardRole::owner, ShardData::copied);
   if (problem) shard.heed_loss(*problem);
   // After a problem the owner is told again.
-  shard.clients_epoch = problem ? ShardPlacement::never_told : record->clients_epoch;
+  if (problem)
+    shard.clients_epoch = ShardPlacement::never_told;
+  else if (shard.epoch == epoch)
+    shard.clients_epoch = told;
   parts_.records.keep(*record, number);
   parts_.drops.drop(record->parameter.name, number, {{before, epoch}});
 }
