@@ -37,13 +37,8 @@ std::optional<Problem> ShardBook::assign(api::ShardAssignment const& assignment,
   Key const key(parameter, shard);
   auto const found = hosts_.find(key);
   if (found != hosts_.end()) {
-    auto const& before = found->second->spec();
     auto const epoch = found->second->epoch();
-    // The parameter was deleted, which this worker was not told, and made again.
-    auto const is_other = !spec->uid.empty() && before.uid != spec->uid;
-    auto const is_new = is_other || (assignment.fresh && assignment.epoch > epoch);
-    if (!is_new && before.begin == spec->begin && before.end == spec->end && before.dtype == spec->dtype)
-      return found->second->assign(assignment);
+    if (keeps(assignment)) return found->second->assign(assignment);
     if (assignment.epoch <= epoch) {
       Problem problem(ProblemCode::epoch_fenced,
                       "a shard of another parameter of this name is here under epoch " + std::to_string(epoch));
@@ -68,6 +63,17 @@ std::optional<Problem> ShardBook::assign(api::ShardAssignment const& assignment,
   }
   hosts_.emplace(key, std::make_shared<ShardHost>(tools_, std::move(loaded), assignment));
   return std::nullopt;
+}
+
+bool ShardBook::keeps(api::ShardAssignment const& assignment) const {
+  auto const spec = ShardSpec::from(assignment);
+  auto const found = hosts_.find(Key(assignment.parameter.name, assignment.shard));
+  if (!spec || found == hosts_.end()) return false;
+  auto const& present = found->second->spec();
+  // The parameter was deleted, which this worker was not told, and made again.
+  auto const is_other = !spec->uid.empty() && present.uid != spec->uid;
+  auto const is_new = is_other || (assignment.fresh && assignment.epoch > found->second->epoch());
+  return !is_new && present.begin == spec->begin && present.end == spec->end && present.dtype == spec->dtype;
 }
 
 std::optional<Problem> ShardBook::erase(std::string const& parameter, std::uint32_t shard, std::uint32_t epoch) {

@@ -25,6 +25,8 @@ class ShardBook {
   // the owner of a shard that it never had.
   [[nodiscard]] std::optional<http::Problem> assign(api::ShardAssignment const& assignment,
                                                     std::unique_ptr<Shard> loaded = nullptr);
+  // Returns true if this assignment leaves the shard that is here with its data: no content has to be loaded.
+  [[nodiscard]] bool keeps(api::ShardAssignment const& assignment) const;
   // Removes a shard. Problems: unknown_parameter; epoch_fenced if the shard has been placed here again since.
   [[nodiscard]] std::optional<http::Problem> erase(std::string const& parameter, std::uint32_t shard,
                                                    std::uint32_t epoch);

@@ -85,9 +85,7 @@ awaitable<http::Response> ShardRoutes::assign_all(http::Body& body) {
 awaitable<std::optional<Problem>> ShardRoutes::take(api::ShardAssignment const& message) {
   auto const& name = message.parameter.name;
   auto loaded = http::Checked<std::unique_ptr<parameters::Shard>>(nullptr);
-  // An existing shard stays, unless the parameter was created anew.
-  auto const present = book_.find(name, message.shard);
-  auto const is_new = !present || (message.fresh && message.epoch > (*present)->epoch());
+  auto const is_new = !book_.keeps(message);
   if (message.checkpoint && message.fresh)
     loaded = co_await checkpoints_.load(message);
   else if (is_new && message.recover)
