@@ -6,6 +6,23 @@ namespace chorus::service {
 
 using boost::asio::awaitable;
 using http::Checked;
+using http::ProblemCode;
+
+namespace {
+
+// Time for the coordinator to say what a worker could do without.
+http::TimePoint in_a_moment(http::TimePoint deadline) {
+  return std::min(deadline, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+}
+
+// Problems of the request alone, whatever the parameter is.
+bool is_of_request(ProblemCode code) {
+  return code == ProblemCode::bad_request || code == ProblemCode::length_required ||
+         code == ProblemCode::precondition_failed || code == ProblemCode::unsupported_media_type ||
+         code == ProblemCode::digest_mismatch || code == ProblemCode::request_timeout;
+}
+
+}  // namespace
 
 PushTarget ParameterTarget::push_target() const {
   if (host) return {host->spec().dtype, host->spec().elements(), host->spec().row_elements};
@@ -37,7 +54,7 @@ awaitable<Checked<ParameterTarget>> ParameterTargets::find(http::Request const& 
     if (!host) co_return host.error();
     auto const uid = request.fields.find(parameters::uid_field);
     if (uid && !(*host)->spec().uid.empty() && *uid != (*host)->spec().uid)
-      co_return http::Problem(http::ProblemCode::misdirected,
+      co_return http::Problem(ProblemCode::misdirected,
                               "the shard here is of another parameter of this name, which was deleted and made anew");
     target.host = *host;
     co_return target;
@@ -54,11 +71,19 @@ awaitable<Checked<ParameterTarget>> ParameterTargets::find(http::Request const& 
 }
 
 awaitable<std::optional<http::Problem>> ParameterTargets::made_anew(parameters::PlacementPtr placement,
-                                                                    http::TimePoint deadline) {
-  auto const now = co_await access_.directory().fetch(placement->parameter.name, "", deadline);
+                                                                    ProblemCode problem, http::TimePoint deadline) {
+  if (is_of_request(problem)) co_return std::nullopt;
+  auto const now = co_await access_.directory().fetch(placement->parameter.name, "", in_a_moment(deadline));
   if (now && !(*now)->is_of_same(*placement)) co_return parameters::made_anew(placement->parameter.name);
-  if (!now && now.error().code == http::ProblemCode::unknown_parameter) co_return now.error();
+  if (!now && now.error().code == ProblemCode::unknown_parameter) co_return now.error();
   co_return std::nullopt;
+}
+
+awaitable<Checked<parameters::PlacementPtr>> ParameterTargets::newest(std::string name, http::TimePoint deadline) {
+  auto placement = co_await access_.directory().fetch(name, "", in_a_moment(deadline));
+  if (!placement && placement.error().code == ProblemCode::unavailable)
+    placement = co_await access_.placement(std::move(name), deadline);
+  co_return placement;
 }
 
 awaitable<std::optional<http::Problem>> ParameterTargets::move_on(ParameterTarget& target) {

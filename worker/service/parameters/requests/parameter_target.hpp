@@ -25,9 +25,12 @@ class ParameterTargets {
   // Problems: those of parameter_name, deadline_of, ShardBook::find and Access::placement.
   boost::asio::awaitable<http::Checked<ParameterTarget>> find(http::Request const& request);
   // After a problem with the request: whether the reason is that the placement is of a parameter that was deleted
-  // since. Then problem unavailable, and the next request finds the present one.
+  // since. Then problem unavailable, and the next request finds the present one. The coordinator is asked only after a
+  // problem that another parameter of the name would not have.
   boost::asio::awaitable<std::optional<http::Problem>> made_anew(parameters::PlacementPtr placement,
-                                                                 http::TimePoint deadline);
+                                                                 http::ProblemCode problem, http::TimePoint deadline);
+  // Returns the coordinator's placement; if the coordinator does not answer in a moment, the one that is known here.
+  boost::asio::awaitable<http::Checked<parameters::PlacementPtr>> newest(std::string name, http::TimePoint deadline);
   // The shard has moved away: changes the target to all workers that have one.
   boost::asio::awaitable<std::optional<http::Problem>> move_on(ParameterTarget& target);
 

@@ -57,7 +57,8 @@ awaitable<http::Response> ParameterPulls::pull(http::Request const& request) {
     auto const deadline = target->deadline;
     auto response = co_await pull_from(request, std::move(*target));
     if (is_second || !placement || !response.problem) co_return response;
-    if (auto problem = co_await tools_.targets.made_anew(placement, deadline); !problem) co_return response;
+    auto const is_new = co_await tools_.targets.made_anew(placement, response.problem->code, deadline);
+    if (!is_new) co_return response;
   }
 }
 

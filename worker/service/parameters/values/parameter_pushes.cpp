@@ -44,7 +44,8 @@ awaitable<http::Response> ParameterPushes::push(http::Request const& request, ht
   auto const deadline = target->deadline;
   auto response = co_await push_to(request, body, kind, pulls, std::move(*target));
   if (placement && response.problem && http::kind(response.problem->code).status / 100 == 4)
-    if (auto problem = co_await tools_.targets.made_anew(placement, deadline)) co_return std::move(*problem);
+    if (auto problem = co_await tools_.targets.made_anew(placement, response.problem->code, deadline))
+      co_return std::move(*problem);
   co_return response;
 }
 

@@ -63,9 +63,7 @@ awaitable<http::Response> ParameterRoutes::describe(http::Request const& request
   if (!name) co_return name.error();
   auto const deadline = deadline_of(request, std::chrono::steady_clock::now());
   if (!deadline) co_return deadline.error();
-  auto placement = co_await access_.directory().fetch(*name, "", *deadline);
-  if (!placement && placement.error().code == http::ProblemCode::unavailable)
-    placement = co_await access_.placement(*name, *deadline);
+  auto const placement = co_await targets_.newest(*name, *deadline);
   if (!placement) co_return placement.error();
   co_return http::Response::json(200, http::encode((*placement)->parameter));
 }
