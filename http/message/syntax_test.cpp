@@ -1,6 +1,9 @@
 // Pure parsers: targets, ranges, framing, chunks, URLs.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <charconv>
+
 #include "base/ascii.hpp"
 #include "http/client/client.hpp"
 #include "http/message/framing.hpp"
@@ -59,6 +62,15 @@ Decoded decoded(std::string_view text, std::size_t step = 1) {
   result.state = decoder.state();
   result.left_bytes = buffer.size() + left.size();
   return result;
+}
+
+std::string chunks(std::size_t count, std::string const& data) {
+  std::array<char, 16> size{};
+  auto const end = std::to_chars(size.begin(), size.end(), data.size(), 16).ptr;
+  auto const chunk = std::string(size.begin(), end) + "\r\n" + data + "\r\n";
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += chunk;
+  return all;
 }
 
 }  // namespace
@@ -206,11 +218,18 @@ TEST_CASE("malformed chunks are refused") {
   }
 }
 
-TEST_CASE("the number of chunks and the bytes around them are limited") {
-  std::string many;
-  for (std::size_t i = 0; i < ChunkDecoder::chunks_max; ++i) many += "1\r\nx\r\n";
-  CHECK(decoded(many + "0\r\n\r\n", 4096).data.size() == ChunkDecoder::chunks_max);
-  CHECK(decoded(many + "1\r\nx\r\n0\r\n\r\n", 4096).state == ChunkDecoder::State::malformed);
+TEST_CASE("the number of small chunks and the bytes around them are limited") {
+  constexpr auto most = ChunkDecoder::small_chunks_max;
+  std::string const last = "0\r\n\r\n";
+  CHECK(decoded(chunks(most, "x") + last, 4096).data.size() == most);
+  CHECK(decoded(chunks(most + 1, "x") + last, 4096).state == ChunkDecoder::State::malformed);
+  // Many chunks are well if they carry something: a large upload is cut into pieces of a few KiB.
+  std::string const enough(ChunkDecoder::average_bytes_min, 'x');
+  CHECK(decoded(chunks(2 * most, enough) + last, 4096).data.size() == 2 * most * enough.size());
+  CHECK(decoded(chunks(most + 1, enough.substr(1)) + last, 4096).state == ChunkDecoder::State::malformed);
+  // A large chunk at the beginning does not pay for small ones without end.
+  auto const mixed = chunks(1, std::string(most * enough.size(), 'y')) + chunks(2 * most, "x");
+  CHECK(decoded(mixed + last, 4096).state == ChunkDecoder::State::malformed);
 
   auto const half = std::string(ChunkDecoder::extension_bytes_max / 2, 'e');
   CHECK(decoded("1;" + half + "\r\nx\r\n0\r\n\r\n", 64).state == ChunkDecoder::State::done);

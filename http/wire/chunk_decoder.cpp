@@ -108,11 +108,12 @@ void ChunkDecoder::eat_size(char c) {
 void ChunkDecoder::size_ended() {
   if (data_bytes_ == 0) {
     step_ = Step::trailer_first;
-  } else if (++chunks_ > chunks_max) {
-    fail("more than 65536 chunks");
-  } else {
-    step_ = Step::data;
+    return;
   }
+  chunk_bytes_ += data_bytes_;
+  if (++chunks_ > small_chunks_max && chunk_bytes_ / chunks_ < average_bytes_min)
+    return fail("more than 65536 chunks, of fewer than 64 bytes on average");
+  step_ = Step::data;
 }
 
 void ChunkDecoder::fail(std::string_view why) {

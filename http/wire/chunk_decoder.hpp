@@ -1,8 +1,8 @@
 // The chunked transfer coding (RFC 9112 section 7.1), as a state machine without I/O.
 //
 // The decoder consumes framing bytes only; the caller moves the data bytes itself, straight into place. Chunk
-// extensions and trailers are dropped, and both are limited: a body of a million one-byte chunks or of endless
-// extensions costs the sender more than the receiver.
+// extensions and trailers are dropped, and both are limited, as is the number of small chunks: a body of a million
+// one-byte chunks or of endless extensions costs the sender more than the receiver.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@ namespace chorus::http {
 
 class ChunkDecoder {
  public:
-  static constexpr std::size_t chunks_max = 65536;
+  static constexpr std::size_t small_chunks_max = 65536;  // beyond them, chunks have average_bytes_min on average
+  static constexpr std::uint64_t average_bytes_min = 64;
   static constexpr std::size_t extension_bytes_max = 4096;  // of all chunks together
   static constexpr std::size_t trailer_bytes_max = 8192;
 
@@ -56,6 +57,7 @@ class ChunkDecoder {
   std::uint64_t data_bytes_ = 0;
   std::uint8_t size_digits_ = 0;
   std::size_t chunks_ = 0;
+  std::uint64_t chunk_bytes_ = 0;  // of all chunks so far
   std::size_t extension_bytes_ = 0;
   std::size_t trailer_bytes_ = 0;
   std::string_view why_;
