@@ -9,11 +9,12 @@
 namespace chorus::http {
 namespace {
 
+// Numbers above the largest are the largest: a range ends with the content at the latest.
 std::optional<std::uint64_t> number(std::string_view text) {
   std::uint64_t value = 0;
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
+  return error == std::errc() ? value : UINT64_MAX;
 }
 
 }  // namespace
