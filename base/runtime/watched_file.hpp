@@ -22,6 +22,8 @@ class WatchedFile {
   [[nodiscard]] bool has_changed(TimePoint now);
   // Makes the next has_changed() call stat() at once, because the caller has reason to expect a change.
   void look_again() { next_look_ = {}; }
+  // Makes the next has_changed() that calls stat() return true, because the caller could not read the file.
+  void forget() { seen_ = {}; }
 
  private:
   struct Mark {

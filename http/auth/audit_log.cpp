@@ -32,12 +32,15 @@ void AuditLog::reopen() {
   if (descriptor_ >= 0) ::close(descriptor_);
   is_torn_ = false;
   descriptor_ = ::open(file_.path().c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (descriptor_ >= 0) return;
+  why_closed_ = errno;
+  file_.forget();
 }
 
 Status AuditLog::open() {
   reopen();
   if (descriptor_ >= 0) return ok();
-  return Error(AuthErrc::unreadable, "the audit log " + file_.path() + ": " + std::strerror(errno));
+  return Error(AuthErrc::unreadable, "the audit log " + file_.path() + ": " + std::strerror(why_closed_));
 }
 
 void AuditLog::note(Request const& request, Response const& response, TimePoint now, WallTime today) {
@@ -63,6 +66,7 @@ void AuditLog::note(Request const& request, Response const& response, TimePoint 
 }
 
 int AuditLog::append(std::string line) {
+  if (descriptor_ < 0) return why_closed_;
   if (is_torn_) line.insert(line.begin(), '\n');
   std::size_t done = 0;
   while (done < line.size()) {

@@ -15,7 +15,8 @@
 
 namespace chorus::http {
 
-// Used on one thread. If the file is moved away (rotated), a new one is made within a second.
+// Used on one thread. If the file is moved away (rotated), a new one is made within a second; if that fails, the log
+// tries again each second.
 class AuditLog {
  public:
   explicit AuditLog(std::string path) : file_(std::move(path)) {}
@@ -35,6 +36,7 @@ class AuditLog {
 
   WatchedFile file_;
   int descriptor_ = -1;
+  int why_closed_ = 0;  // error of the system, if there is no descriptor
   bool has_complained_ = false;
   bool is_torn_ = false;  // the file ends with a part of a line
 };

@@ -1,6 +1,8 @@
 // Tokens, their file, and the decisions of a guard.
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "http/auth/audit_log.hpp"
 #include "http/auth/guard.hpp"
 #include "http/auth/token_file.hpp"
@@ -301,6 +303,33 @@ TEST_CASE("a line for which the disk has no room leaves no part of it in the aud
   }
   note();
   CHECK(content_of(path) == first + first);
+}
+
+TEST_CASE("an audit that cannot be opened again after a rotation goes on when it can") {
+  ScratchDirectory const directory;
+  auto const folder = directory / "logs", path = folder + "/audit.jsonl", away = directory / "away";
+  std::filesystem::create_directory(folder);
+  AuditLog log(path);
+  REQUIRE(log.open().has_value());
+  auto now = WatchedFile::TimePoint() + seconds(100);
+  auto const note = [&] {
+    Request request;
+    request.path = "/one";
+    log.note(request, Response(204), now, noon());
+    now += seconds(1);
+  };
+  note();
+  auto const line = content_of(path);
+  for (int round = 0; round < 2; ++round) {
+    std::filesystem::rename(folder, away + std::to_string(round));
+    note();
+    note();
+    std::filesystem::create_directory(folder);
+    note();
+    CHECK(content_of(path) == line);
+    note();
+    CHECK(content_of(path) == line + line);
+  }
 }
 
 TEST_CASE("a changed file is read again, and a broken one leaves the tokens as they were") {
