@@ -111,6 +111,37 @@ TEST_CASE("requests that came before the answer say nothing about it") {
   CHECK(reception(server, 0, State::broken) == State::broken);
 }
 
+TEST_CASE("a request that only waits ends when its client has gone, and one that may change something runs on") {
+  ServerLimits limits;
+  limits.header_timeout = std::chrono::milliseconds(80);  // looks eight times as often
+  for (bool const wholly : {false, true}) {
+    LiveServer server(limits);
+    std::vector<std::unique_ptr<RawClient>> clients;
+    for (auto const* request :
+         {"PUT /heard?wait=10m", "GET /wait", "GET /wait?wait=10m", "HEAD /wait?wait=10m", "GET /silence"}) {
+      clients.push_back(std::make_unique<RawClient>(server.port()));
+      clients.back()->send(std::string(request) + " HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+      REQUIRE(server.wait_for_waiting(clients.size()));
+    }
+    RawClient patient(server.port());
+    patient.send("GET /wait?wait=10m HTTP/1.1\r\nHost: h\r\n\r\n");
+    REQUIRE(server.wait_for_waiting(clients.size() + 1));
+    // The first two go first. When the others are found to have gone, so would be the first two.
+    for (auto& client : clients) {
+      if (wholly)
+        client.reset();
+      else
+        client->end_of_sending();
+    }
+    CHECK(server.wait_for_connections(3));
+    CHECK(server.wait_for_the_end_of_streams());
+    CHECK(server.reception(0) == State::broken);
+    CHECK_FALSE(patient.readable_within(std::chrono::milliseconds(0)));
+    server.answer_heard();
+    CHECK(server.wait_for_connections(2));
+  }
+}
+
 TEST_CASE("a server that stops leaves no doubt that the answer was not taken") {
   LiveServer server;
   RawClient client(server.port());

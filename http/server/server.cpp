@@ -157,7 +157,8 @@ void Server::Impl::admit(tcp::socket socket) {
                  }));
 }
 
-// One timer checks all connections, so deadlines are noticed up to an eighth of the shortest timeout late.
+// One timer checks all connections, so deadlines and clients that have gone are noticed up to an eighth of the shortest
+// timeout late.
 asio::awaitable<void> Server::Impl::sweep() {
   using std::chrono::milliseconds;
   auto const shortest = std::min({limits_.header_timeout, limits_.idle_timeout, limits_.body_stall_timeout});
@@ -166,7 +167,11 @@ asio::awaitable<void> Server::Impl::sweep() {
     sweep_timer_.expires_after(period);
     co_await sweep_timer_.async_wait(tuple_awaitable);
     auto const now = std::chrono::steady_clock::now();
-    for (auto& entry : sessions_) entry.session.expire_if_late(now);
+    for (auto next = sessions_.begin(); next != sessions_.end();) {
+      auto& entry = *next++;
+      entry.session.expire_if_late(now);
+      if (entry.session.is_deserted()) entry.cancel.emit(asio::cancellation_type::terminal);
+    }
   }
 }
 

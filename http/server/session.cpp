@@ -74,6 +74,11 @@ std::span<std::byte const> content_of(Response const& response) {
   return std::as_bytes(std::span(response.body));
 }
 
+// Other requests may change something, and run on without their client.
+bool is_wait(Request const& request) {
+  return (request.method == Method::get || request.method == Method::head) && request.query_value("wait");
+}
+
 bool is_open_ended(Response const& response) { return response.stream && !response.stream_length; }
 
 std::string chunk_head(std::size_t bytes) {
@@ -130,7 +135,7 @@ asio::awaitable<void> Session::serve() {
     receptions_.end();
     if (next != Next::handed_over) wire_.close();
   } catch (boost::system::system_error const& error) {
-    // stop() cancelled the session.
+    // The server cancelled the session.
     if (error.code() != asio::error::operation_aborted) spdlog::error("{}: session: {}", remote_, error.what());
     wire_.close();
   }
@@ -167,7 +172,9 @@ asio::awaitable<Session::Next> Session::exchange() {
   SessionBody body(wire_, receptions_, incoming.framing, incoming.expects_continue, body_patience(),
                    incoming.body_crc32c);
   std::string_view route;
+  waits_for_client_ = is_wait(incoming.request);
   auto response = co_await respond(incoming, body, route);
+  waits_for_client_ = false;
   if (response.status == 101 && !body.finished())
     response = problem_response({ProblemCode::bad_request, "a request to upgrade has no body"}, incoming.request.path);
   auto const status = response.status;
@@ -319,17 +326,21 @@ asio::awaitable<bool> Session::send(Incoming const& incoming, Response response,
   write_head(head_, response, context_.date.now(), incoming.old_version, keep_alive);
   auto const sent = co_await wire_.write(head_, content);
   if (!sent.error && response.stream && !without_body)
-    co_return co_await send_stream(incoming.old_version, std::move(response.stream), response.stream_length);
+    co_return co_await send_stream(incoming.old_version, std::move(response));
   if (sent.error == HttpErrc::timed_out) drop_unsent();
   co_return !sent.error;
 }
 
-asio::awaitable<bool> Session::send_stream(bool old_version, Stream stream, std::optional<std::uint64_t> length) {
+asio::awaitable<bool> Session::send_stream(bool old_version, Response response) {
   constexpr std::string_view last_chunk = "0\r\n\r\n";
+  auto const length = response.stream_length;
+  bool const is_of_events = response.fields.find("Content-Type") == "text/event-stream";  // may be long in coming
   bool const is_chunked = !old_version && !length;
   auto left = length.value_or(0);
   for (;;) {
-    auto piece = co_await stream();
+    waits_for_client_ = is_of_events;
+    auto piece = co_await response.stream();
+    waits_for_client_ = false;
     // Each piece has its own time limit: the client is not responsible for the time between two pieces.
     wire_.set_patience(body_patience());
     if (piece.empty()) break;

@@ -52,6 +52,8 @@ class Session {
   boost::asio::awaitable<void> serve();
 
   void expire_if_late(TimePoint now) { wire_.expire_if_late(now); }
+  // True if serve() only waits for what a client has asked for that has closed its connection, or one half of it.
+  [[nodiscard]] bool is_deserted() const { return waits_for_client_ && wire_.peer() != Wire::Peer::stays; }
   [[nodiscard]] std::string const& remote() const { return remote_; }
 
  private:
@@ -87,7 +89,7 @@ class Session {
   boost::asio::awaitable<Response> respond(Incoming& incoming, Body& body, std::string_view& route);
   boost::asio::awaitable<Response> handle(Incoming& incoming, Body& body, Router::Match match);
   boost::asio::awaitable<bool> send(Incoming const& incoming, Response response, bool keep_alive);
-  boost::asio::awaitable<bool> send_stream(bool old_version, Stream stream, std::optional<std::uint64_t> length);
+  boost::asio::awaitable<bool> send_stream(bool old_version, Response response);
   boost::asio::awaitable<Next> hand_over(Incoming const& incoming, Response response);
   void drop_unsent();
   boost::asio::awaitable<void> linger();
@@ -100,9 +102,10 @@ class Session {
   std::string remote_;
   std::optional<std::vector<std::string>> certificate_names_;  // the client's
   TimePoint started_{};                                        // when the header of the current request was complete
-  std::string asked_;         // header bytes of the current request, if it may come again
-  std::string asked_before_;  // header bytes of an earlier request
-  std::string head_;          // head of the current answer
+  std::string asked_;              // header bytes of the current request, if it may come again
+  std::string asked_before_;       // header bytes of an earlier request
+  std::string head_;               // head of the current answer
+  bool waits_for_client_ = false;  // the wait changes nothing, and nobody but the client needs its end
   std::unique_ptr<Repeated> repeated_;
   Receptions receptions_{wire_};
 };

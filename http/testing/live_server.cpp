@@ -65,6 +65,7 @@ LiveServer::LiveServer(ServerLimits limits, Door door)
   add(Method::put, "/refuse", &LiveServer::refuse);
   add(Method::get, "/throw", &LiveServer::fail);
   add(Method::get, "/stream/{pieces}", &LiveServer::stream);
+  add(Method::get, "/silence", &LiveServer::silence);
   add(Method::get, "/wait", &LiveServer::wait);
   add(Method::put, "/heard", &LiveServer::heard);
   add(Method::get, "/upgrade", &LiveServer::upgrade);
@@ -233,6 +234,22 @@ asio::awaitable<Response> LiveServer::heard(Request const&, Body& body) {
   note_waiting();
   co_await answers_.wait_until(TimePoint::max());
   co_return Response(204);
+}
+
+asio::awaitable<Response> LiveServer::silence(Request const&, Body&) {
+  auto const stream = std::make_shared<std::size_t>();
+  stream_ = stream;
+  Response response(200);
+  response.stream = [this, stream] { return no_event(stream); };
+  response.fields.set("Content-Type", "text/event-stream");
+  co_return response;
+}
+
+asio::awaitable<std::string> LiveServer::no_event(std::shared_ptr<std::size_t>) {
+  note_waiting();
+  asio::steady_timer timer(io_, TimePoint::max());
+  co_await timer.async_wait(asio::use_awaitable);
+  co_return "";
 }
 
 asio::awaitable<Response> LiveServer::wait(Request const&, Body&) {

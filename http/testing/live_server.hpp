@@ -33,6 +33,7 @@ struct Seen {
 // - GET /payload/{bytes} (the pattern)
 // - PUT /ignore (204, reads nothing), PUT /refuse (409, reads nothing), GET /throw
 // - GET /stream/{pieces} (a stream of so many pieces; 0: without end; ?length= announces its bytes)
+// - GET /silence (a stream of events, of which none comes)
 // - GET /wait (until cancelled), PUT /heard (204 after answer_heard(); its reception is kept)
 // - GET /upgrade, GET /inject (a field with CR LF)
 class LiveServer {
@@ -48,7 +49,7 @@ class LiveServer {
   [[nodiscard]] std::vector<Seen> seen();
   [[nodiscard]] bool wait_until_seen(std::size_t exchanges);
   [[nodiscard]] std::vector<std::byte> take_stored();
-  // Returns when so many requests wait in GET /wait or PUT /heard.
+  // Returns when so many requests wait in GET /wait, GET /silence or PUT /heard.
   [[nodiscard]] bool wait_for_waiting(std::size_t requests);
   [[nodiscard]] bool wait_for_the_end_of_streams();
   void answer_heard();  // answers the requests that wait in PUT /heard
@@ -70,6 +71,8 @@ class LiveServer {
   boost::asio::awaitable<Response> fail(Request const& request, Body& body);
   boost::asio::awaitable<Response> stream(Request const& request, Body& body);
   boost::asio::awaitable<std::string> piece(std::shared_ptr<std::size_t> left, bool endless);
+  boost::asio::awaitable<Response> silence(Request const& request, Body& body);
+  boost::asio::awaitable<std::string> no_event(std::shared_ptr<std::size_t> stream);
   boost::asio::awaitable<Response> wait(Request const& request, Body& body);
   boost::asio::awaitable<Response> heard(Request const& request, Body& body);
   boost::asio::awaitable<Response> upgrade(Request const& request, Body& body);
