@@ -174,6 +174,26 @@ TEST_CASE("a cancelled collective stops on every rank and changes no tensor") {
   CHECK(cluster.run({{"group", "g"}, {"tensor", "x"}}).at("state") == "succeeded");
 }
 
+TEST_CASE("a group that shrinks has its next epoch by itself after a call whose time ended before its turn") {
+  Cluster cluster(2);
+  REQUIRE(cluster.coordinator.put("/v1/groups/g", R"({"workers":["w0","w1"],"on_failure":"shrink"})").status == 201);
+  put_everywhere(cluster, 10);
+  auto const call = [&](std::size_t i, std::string const& timeout_ms) {
+    return cluster.worker(i).post("/v1/groups/g/all_reduce", R"({"tensor":"x","timeout_ms":)" + timeout_ms + "}");
+  };
+  std::thread waiting([&] { call(0, "60000"); });
+  REQUIRE(eventually([&] { return cluster.worker(0).get("/v1/groups/g").json().at("next_sequence") == 1; }));
+  CHECK(call(0, "1").code() == "deadline_exceeded");
+  CHECK(eventually([&] {
+    auto const group = cluster.coordinator.get("/v1/groups/g").json();
+    return group.at("epoch") == 2 && group.at("state") == "ready";
+  }));
+  waiting.join();
+  std::thread other([&] { CHECK(call(1, "60000").status == 200); });
+  CHECK(call(0, "60000").status == 200);
+  other.join();
+}
+
 TEST_CASE("a worker that restarts under its old name is a new incarnation, and its group is ready again") {
   Cluster cluster(3);
   auto const ranks = cluster.make_group("g");

@@ -295,6 +295,14 @@ Problem GroupRegistry::break_for_all(GroupEpoch& epoch, std::uint64_t sequence, 
   return problem;
 }
 
+Problem GroupRegistry::fail(GroupEpoch& epoch, Problem problem) {
+  epoch.break_epoch(problem.detail);
+  if (problem.ranks.empty()) problem.ranks = epoch.lost;
+  if (problem.code != ProblemCode::group_broken) plane_.retire(retired_by(problem, epoch.assignment()));
+  if (problem.code != ProblemCode::epoch_fenced) on_trouble_(trouble_of(epoch.assignment(), problem.ranks));
+  return problem;
+}
+
 Checked<RunOrder> GroupRegistry::checked_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op,
                                                steady_clock::time_point deadline, api::LocalCall const& call) {
   auto order = to_order(epoch.assignment(), sequence, op, deadline, call, runner_.store());
@@ -310,15 +318,15 @@ awaitable<GroupRegistry::Outcome> GroupRegistry::run(EpochPtr epoch, Op op, RunO
   if (!turn.has_come()) {
     auto const deadline = order.deadline;
     order = {};  // holds no tensors while it waits: the calls before may be in place
-    if (auto problem = co_await turn.wait(deadline)) co_return std::move(*problem);
+    if (auto problem = co_await turn.wait(deadline)) {
+      if (problem->code == ProblemCode::group_broken) co_return std::move(*problem);
+      co_return fail(*epoch, std::move(*problem));
+    }
     if (unnamed != nullptr)
       if (auto lost = unnamed->lost({epoch->assignment().group.epoch, turn.sequence()}))
         co_return break_for_all(*epoch, turn.sequence(), std::move(*lost));
     auto again = checked_order(*epoch, turn.sequence(), op, deadline, call);
-    if (!again) {
-      epoch->break_epoch(again.error().detail);
-      co_return again.error();
-    }
+    if (!again) co_return fail(*epoch, again.error());
     order = std::move(*again);
   }
   order.trace_id = std::move(trace_id);
@@ -332,20 +340,10 @@ awaitable<GroupRegistry::Outcome> GroupRegistry::run(EpochPtr epoch, Op op, RunO
   report.tensors = tensors_of(order);
   auto const bytes = bytes_of(order);
   auto ended = co_await run_portions(*epoch, std::move(order), call);
-  if (!ended) {
-    auto problem = ended.error();
-    epoch->break_epoch(problem.detail);
-    if (problem.ranks.empty()) problem.ranks = epoch->lost;
-    if (problem.code != ProblemCode::group_broken) plane_.retire(retired_by(problem, epoch->assignment()));
-    if (problem.code != ProblemCode::epoch_fenced) on_trouble_(trouble_of(epoch->assignment(), problem.ranks));
-    co_return problem;
-  }
+  if (!ended) co_return fail(*epoch, ended.error());
   // The next call may read this result, so its turn comes after the commit.
   auto const version = co_await runner_.commit(std::move(ended->result));
-  if (!version) {
-    epoch->break_epoch(version.error().detail);
-    co_return to_problem(version.error(), {report.rank});
-  }
+  if (!version) co_return fail(*epoch, to_problem(version.error(), {report.rank}));
   turn.finished();
   epoch->took(op, bytes, ended->statistics.seconds());
   report.seconds = ended->statistics.seconds();

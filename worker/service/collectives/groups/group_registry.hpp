@@ -92,6 +92,9 @@ class GroupRegistry {
                                                      bool is_unnamed);
   // Breaks the epoch, here and at the other members, because the call of this number will not run.
   [[nodiscard]] http::Problem break_for_all(GroupEpoch& epoch, std::uint64_t sequence, std::string why);
+  // Breaks the epoch because a call that had its number has failed here, and tells the other members and the
+  // coordinator. Returns the problem with the lost ranks.
+  [[nodiscard]] http::Problem fail(GroupEpoch& epoch, http::Problem problem);
   boost::asio::awaitable<Outcome> again(Answers::RecordPtr record);
   // `unnamed`: null for a call with a name.
   boost::asio::awaitable<Outcome> run(EpochPtr epoch, Op op, RunOrder order, api::LocalCall call, std::string trace_id,

@@ -259,3 +259,76 @@ TEST_CASE("links: a peer that does not introduce itself does not get in") {
   CHECK(answer_to(upgrade + "Chorus-Worker: w0\r\n" + incarnation) == 400);
   CHECK(answer_to(upgrade + "Chorus-Worker: w1\r\n" + incarnation) == 101);
 }
+
+namespace {
+
+// Waits until the number of the call is drawn at this rank.
+void await_call(LiveWorker& worker, std::uint64_t sequence) {
+  while (worker.get("/v1/groups/g").json().at("next_sequence").to_number<std::uint64_t>() <= sequence)
+    std::this_thread::yield();
+}
+
+// The call of this member ends because another one has told of its failure, and not at its own deadline.
+void is_told(LiveWorker& worker, std::string const& body, std::string const& why) {
+  auto const told = worker.post("/v1/groups/g/all_reduce", body);
+  INFO(told.body);
+  CHECK(told.status >= 400);
+  CHECK(mentions(told.body, why));
+}
+
+}  // namespace
+
+TEST_CASE("a member whose tensor was changed during a call cannot commit, and the others hear of it at their next") {
+  LiveGroup group(3);
+  group.assign(1);
+  group.put_everywhere("x");
+  std::vector<Answer> answers(3);
+  std::vector<std::thread> early;
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    early.emplace_back([&, rank] { answers[rank] = group.at(rank).post("/v1/groups/g/all_reduce", sum_of_x); });
+  await_call(group.at(0), 0);
+  REQUIRE(group.at(0).put_tensor("x", "f32", std::vector<float>(1000, 7)).status / 100 == 2);
+  answers[2] = group.at(2).post("/v1/groups/g/all_reduce", sum_of_x);
+  for (auto& call : early) call.join();
+  CHECK(answers[0].status == 409);
+  for (std::size_t rank : {1, 2}) {
+    CHECK(answers[rank].status == 200);
+    is_told(group.at(rank), sum_of_x, answers[0].json().at("detail").as_string().c_str());
+  }
+}
+
+TEST_CASE("a waiting call whose tensor goes before its turn is refused, and the others hear of it") {
+  LiveGroup group(2);
+  group.assign(1);
+  group.put_everywhere("x");
+  group.put_everywhere("y");
+  auto& worker = group.at(0);
+  Answer first, second;
+  std::thread of_x([&] { first = worker.post("/v1/groups/g/all_reduce", sum_of_x); });
+  await_call(worker, 0);
+  std::thread of_y([&] { second = worker.post("/v1/groups/g/all_reduce", R"({"tensor":"y"})"); });
+  await_call(worker, 1);
+  CHECK(worker.erase("/v1/tensors/y").status == 204);
+  CHECK(group.at(1).post("/v1/groups/g/all_reduce", sum_of_x).status == 200);
+  of_x.join();
+  of_y.join();
+  CHECK(first.status == 200);
+  CHECK(second.code() == "unknown_tensor");
+  is_told(group.at(1), R"({"tensor":"y"})", second.json().at("detail").as_string().c_str());
+}
+
+TEST_CASE("a call whose time ends before its turn fails, the call before it ends well, and the others hear of it") {
+  LiveGroup group(2);
+  group.assign(1);
+  group.put_everywhere("x");
+  Answer first;
+  std::thread waiting([&] { first = group.at(0).post("/v1/groups/g/all_reduce", sum_of_x); });
+  await_call(group.at(0), 0);
+  auto const second = group.at(0).post("/v1/groups/g/all_reduce", R"({"tensor":"x","timeout_ms":1})");
+  CHECK(second.code() == "deadline_exceeded");
+  CHECK(mentions(second.body, "still waited for call 0"));
+  CHECK(group.at(1).post("/v1/groups/g/all_reduce", sum_of_x).status == 200);
+  waiting.join();
+  CHECK(first.status == 200);
+  is_told(group.at(1), sum_of_x, "still waited for call 0");
+}
