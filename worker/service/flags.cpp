@@ -25,21 +25,17 @@ std::string check_id(std::string const& id) {
 }
 
 // CLI11 would clamp a number that is too large.
-std::string check_bytes(std::string const& text) {
+std::string check_bytes_of(std::string const& text, std::uint64_t least) {
   std::uint64_t bytes = 0;
   auto const [end, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  return failure == std::errc() && end == text.data() + text.size() ? "" : "'" + text + "' is not a number of bytes";
+  if (failure != std::errc() || end != text.data() + text.size()) return "'" + text + "' is not a number of bytes";
+  return bytes >= least ? "" : text + " is less than " + std::to_string(least) + " bytes";
 }
+
+std::string check_bytes(std::string const& text) { return check_bytes_of(text, 0); }
 
 // Two parts of a transfer, twice: with less, two transfers might wait for each other.
-constexpr std::uint64_t pinned_min = 4 * devices::PinnedPool::slot_bytes;
-
-std::string check_pinned(std::string const& text) {
-  auto problem = check_bytes(text);
-  if (problem.empty() && std::stoull(text) < pinned_min)
-    problem = text + " is less than " + std::to_string(pinned_min) + " bytes";
-  return problem;
-}
+std::string check_pinned(std::string const& text) { return check_bytes_of(text, 4 * devices::PinnedPool::slot_bytes); }
 
 std::string check_gpus(std::string const& text) {
   auto const choice = parse_gpu_choice(text);

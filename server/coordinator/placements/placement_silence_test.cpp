@@ -169,9 +169,7 @@ awaitable<void> its_owner_first(World* world, Fleet* fleet) {
   auto const [owner, backup] = placed(*fleet, made);
   fleet->silence(owner);
   fleet->silence(*backup);
-  auto const waits = co_await world->until(path, "/state", "unavailable");
-  auto const seen = co_await world->get(path);
-  CHECK_MESSAGE(waits, seen.body, world->log.str());
+  CHECK(co_await world->until(path, "/state", "unavailable"));
   fleet->let_go_on(owner);
   CHECK(co_await fleet->until_told(owner, "owner"));
   CHECK(owner.shards.at(first_shard).backups.empty());
@@ -187,9 +185,7 @@ awaitable<void> another_life_of_the_coordinator(World* world, Fleet* fleet) {
   auto const [owner, backup] = placed(*fleet, made);
   fleet->silence(owner);
   fleet->silence(*backup);
-  auto const waits = co_await world->until(path, "/state", "unavailable");
-  auto const seen = co_await world->get(path);
-  CHECK_MESSAGE(waits, seen.body, world->log.str());
+  CHECK(co_await world->until(path, "/state", "unavailable"));
   co_await world->restart();
   CHECK((co_await world->get(path)).text("/state") == "unavailable");
   fleet->let_go_on(*backup);
@@ -222,9 +218,7 @@ awaitable<void> one_that_has_ended(World* world, Fleet* fleet) {
   auto const made = co_await world->put(path, alone);
   auto& owner = placed(*fleet, made).owner;
   fleet->silence(owner);
-  auto const waits = co_await world->until(path, "/state", "unavailable");
-  auto const seen = co_await world->get(path);
-  CHECK_MESSAGE(waits, seen.body, world->log.str());
+  CHECK(co_await world->until(path, "/state", "unavailable"));
   // The worker is started again.
   FakeWorker successor(world->io.get_executor(), owner.id, 2);
   CHECK((co_await world->join_as(successor)).status == 200);
@@ -251,9 +245,7 @@ awaitable<void> one_that_is_given_up(World* world, Fleet* fleet) {
   auto& owner = placed(*fleet, made).owner;
   CHECK((co_await world->post(std::string(path) + "/give-up", "")).text("/state") == "ready");
   fleet->silence(owner);
-  auto const waits = co_await world->until(path, "/state", "unavailable");
-  auto const seen = co_await world->get(path);
-  CHECK_MESSAGE(waits, seen.body, world->log.str());
+  CHECK(co_await world->until(path, "/state", "unavailable"));
   CHECK((co_await world->post(std::string(path) + "/give-up", "")).text("/state") == "lost");
   CHECK((co_await world->post("/v1/parameters/v/give-up", "")).code() == "unknown_parameter");
   co_await world->restart();
@@ -272,9 +264,7 @@ awaitable<void> one_that_is_made_again_while_it_is_silent(World* world, Fleet* f
   auto const made = co_await world->put(path, alone);
   auto& owner = placed(*fleet, made).owner;
   fleet->silence(owner);
-  auto const waits = co_await world->until(path, "/state", "unavailable");
-  auto const seen = co_await world->get(path);
-  CHECK_MESSAGE(waits, seen.body, world->log.str());
+  CHECK(co_await world->until(path, "/state", "unavailable"));
   auto const again = co_await world->put(path, R"({"group":"g","shape":[4],"recreate":true})");
   CHECK(again.status == 201);
   CHECK(again.text("/endpoints/0/worker") != owner.id);
@@ -310,9 +300,7 @@ awaitable<void> an_heir_that_refuses(World* world, Fleet* fleet) {
   auto const [owner, heir] = placed(*fleet, made);
   heir->takes_one_at_a_time = heir->has_lost_shards = true;
   fleet->silence(owner);
-  auto const waits = co_await world->until(path, "/state", "unavailable");
-  auto const seen = co_await world->get(path);
-  CHECK_MESSAGE(waits, seen.body, world->log.str());
+  CHECK(co_await world->until(path, "/state", "unavailable"));
   CHECK((co_await world->get(path)).text("/endpoints/0/worker") == owner.id);
   fleet->let_go_on(owner);
   CHECK(co_await world->until(path, "/state", "ready"));
@@ -338,9 +326,7 @@ awaitable<void> a_backup_of_former_days(World* world, Fleet* fleet) {
   CHECK(co_await fleet->until_lost(owner));
   backup->deaf_to_shards = false;
   backup->hear();
-  auto const waits = co_await world->until(path, "/state", "unavailable");
-  auto const seen = co_await world->get(path);
-  CHECK_MESSAGE(waits, seen.body, world->log.str());
+  CHECK(co_await world->until(path, "/state", "unavailable"));
   CHECK(backup->shards.at(first_shard).role == "backup");
   owner.deaf_to_shards = false;
   owner.hear();
