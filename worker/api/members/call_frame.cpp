@@ -39,9 +39,26 @@ void CallFrame::count(metrics::FinishedRun& run, engine::RunResult const& result
                                               : service::to_problem(result.status.error(), result.culprits).code;
   run.result = result.status.has_value() ? "succeeded" : code == http::ProblemCode::cancelled ? "cancelled" : "failed";
   run.kind = http::kind(code).name;
-  run.ranks = ranks_;
+  run.ranks = place_.size;
   run.statistics = result.statistics;
   ledger_.ended(run);
+  begun_.reset();
+}
+
+Status CallFrame::give_up(std::error_code code, char const* why) noexcept {
+  try {
+    auto result = engine::failed(Error(code, why));
+    result.culprits = {place_.rank};
+    if (begun_) {
+      metrics::FinishedRun run{*begun_};
+      run.algorithm = "none";
+      count(run, result);
+    }
+    return finish(std::move(result));
+  } catch (std::exception const&) {
+    end_.end(Error(code, {}), {});  // takes no memory: the others wait until their deadline, but no call goes wrong
+    return Error(code, {});
+  }
 }
 
 }  // namespace chorus::embedded

@@ -50,7 +50,7 @@ Member::Member(Machinery machinery, service::Assignment const& assignment)
               engine::Failure failure{engine::code_of(why), why.detail, culprits, {}};
               machinery_.plane->retire({assignment_.token, epoch_, std::move(failure), {}});
             }}),
-      frame_(group_, place_.size, end_, *machinery_.ledger),
+      frame_(group_, place_, end_, *machinery_.ledger),
       chooser_(assignment.group),
       lists_(group_, place_, chooser_, frame_, machinery_.arena),
       checked_(place_),
@@ -145,34 +145,37 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
 
 Status Member::call(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options) {
   Turn const turn(turns_);
-  return run(op, input, output, in_place, options);
+  return frame_.attempt([&] { return run(op, input, output, in_place, options); });
 }
 
 Status Member::call(Op op, std::span<TensorView const> tensors, Options const& options) {
   Turn const turn(turns_);
-  return lists_.run(op, tensors, options);
+  return frame_.attempt([&] { return lists_.run(op, tensors, options); });
 }
 
 Status Member::call(Op op, BlockLists const& lists, Options const& options) {
   Turn const turn(turns_);
-  return lists_.run(op, lists, options);
+  return frame_.attempt([&] { return lists_.run(op, lists, options); });
 }
 
 std::shared_ptr<PendingCall> Member::begin(Op op, ConstTensorView input, TensorView output, bool in_place,
                                            Options options) {
   return queue_.submit([this, op, input, output, in_place, options = std::move(options)] {
-    return run(op, input, output, in_place, options);
+    return frame_.attempt([&] { return run(op, input, output, in_place, options); });
   });
 }
 
 std::shared_ptr<PendingCall> Member::begin(Op op, std::span<TensorView const> tensors, Options options) {
-  return queue_.submit([this, op, list = std::vector<TensorView>(tensors.begin(), tensors.end()),
-                        options = std::move(options)] { return lists_.run(op, list, options); });
+  return queue_.submit(
+      [this, op, list = std::vector<TensorView>(tensors.begin(), tensors.end()), options = std::move(options)] {
+        return frame_.attempt([&] { return lists_.run(op, list, options); });
+      });
 }
 
 std::shared_ptr<PendingCall> Member::begin(Op op, BlockLists lists, Options options) {
-  return queue_.submit(
-      [this, op, lists = std::move(lists), options = std::move(options)] { return lists_.run(op, lists, options); });
+  return queue_.submit([this, op, lists = std::move(lists), options = std::move(options)] {
+    return frame_.attempt([&] { return lists_.run(op, lists, options); });
+  });
 }
 
 }  // namespace chorus::embedded
