@@ -9,8 +9,10 @@
 #include <cstdlib>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
+#include "worker/memory/pages/errc.hpp"
 
 namespace {
 
@@ -62,6 +64,7 @@ int pthread_mutex_lock(pthread_mutex_t* mutex) {
 using namespace chorus;
 using namespace chorus::engine;
 using namespace chorus::engine::testing;
+using chorus::testing::mentions;
 
 namespace {
 
@@ -133,6 +136,36 @@ TEST_CASE("a small run of a known kind allocates no more than the result of its 
     for (std::uint64_t run = 1; run <= 1100; ++run) static_cast<void>(allocations_of_run(run));
     CHECK_MESSAGE(allocations_of_run(1101) <= 4 * 2, algorithm->name);
   }
+}
+
+// A rank of a scatter keeps the blocks that it passes on, however large the others' are.
+TEST_CASE("a run for which there is no memory ends here and at its peers, and the worker goes on") {
+  FleetOptions options;
+  options.ranks = 4;
+  LoopbackFleet fleet(options);
+  Case c;
+  c.algorithm = &algorithms::binomial;
+  c.op = Op::scatter;
+  c.dtype = Dtype::u8;
+  c.counts = {8, 8, 8, 8};
+  Collective collective(fleet, c, fleet.now());
+  collective.spec(2).sizes.counts[3] = std::uint64_t{1} << 60;
+  collective.start();
+  REQUIRE(collective.finish());
+  auto const& refused = collective.result(2);
+  REQUIRE(refused.status.has_error());
+  CHECK(refused.status.error().code == memory::MemoryErrc::unavailable);
+  CHECK(mentions(refused.status.error().detail, "rank 2 (w2): no memory for "));
+  CHECK(refused.culprits == std::vector<plan::Rank>{2});
+  for (plan::Rank const rank : {0u, 3u}) {
+    REQUIRE(collective.result(rank).status.has_error());
+    CHECK(mentions(collective.result(rank).status.error().detail, "rank 2 (w2): no memory for "));
+    CHECK(collective.result(rank).culprits == std::vector<plan::Rank>{2});
+  }
+  c.run = 2;
+  Collective next(fleet, c, fleet.now());
+  REQUIRE(next.run());
+  CHECK(next.wrong().empty());
 }
 
 TEST_CASE("a run with a thousand times the segments allocates as often") { check_allocations({}, Tensors::elsewhere); }

@@ -1,11 +1,13 @@
 #include "worker/engine/engine.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "collectives/core/assert.hpp"
 #include "worker/engine/run/spec_check.hpp"
 #include "worker/links/frames/errc.hpp"
+#include "worker/memory/pages/errc.hpp"
 
 namespace chorus::engine {
 namespace {
@@ -62,7 +64,12 @@ void Engine::try_start(RunSpec spec, RunDone done, std::shared_ptr<RunKind> kind
   if (!may_start(spec.run, spec, done)) return;
   auto device = device_runs_.begin(spec, done);
   if (!device) return;
-  auto run = std::make_unique<Run>(std::move(spec), std::move(done), std::move(*device), options_, surroundings_);
+  std::unique_ptr<Run> run;
+  try {
+    run = std::make_unique<Run>(spec, done, std::move(*device), options_, surroundings_);
+  } catch (std::bad_alloc const&) {  // the caller's counts say how much a rank passes on
+    return ends_.refuse(spec, done, Error(memory::MemoryErrc::unavailable, "no memory for " + spec.description));
+  }
   if (!run->has_device()) run->of_kind = std::move(kind);
   begin(std::move(run));
 }

@@ -10,10 +10,7 @@ std::optional<std::unique_ptr<DeviceWork>> DeviceRuns::begin(RunSpec const& spec
   auto begun = DeviceWork::begin(spec, owner_.options().eager_bytes, owner_.options().lending_host.has_value(),
                                  owner_.surroundings());
   if (begun.has_value()) return std::move(*begun);
-  auto const self = spec.program->rank;
-  auto const text = "rank " + std::to_string(self) + " (" + owner_.options().worker + "): " + begun.error().detail;
-  reject(done, {EngineErrc::aborted, text, {self}, {}});
-  ends_.give_up(spec, self, Error(EngineErrc::aborted, text));
+  ends_.refuse(spec, done, Error(EngineErrc::aborted, begun.error().detail));
   return std::nullopt;
 }
 

@@ -92,6 +92,14 @@ void RunEnds::end_unstarted(std::uint64_t run, std::uint32_t epoch, links::Failu
   for (auto& receive_connection : connections_.receives()) receive_connection->forget(run, epoch, failure_notice);
 }
 
+void RunEnds::refuse(RunSpec const& spec, RunDone const& done, Error const& why) {
+  auto const self = spec.program->rank;
+  auto result = failed(Error(why.code, name_of(spec, self) + ": " + why.detail));
+  result.culprits = {self};
+  give_up(spec, self, result.status.error());
+  done(std::move(result));
+}
+
 void RunEnds::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) {
   if (owner_.is_shut_down() || runs_.find(spec.run) != nullptr || runs_.find_ended(spec.run) != nullptr) return;
   Failure const failure{EngineErrc::aborted, why.detail, {rank}, {}};

@@ -38,6 +38,8 @@ class RunEnds {
   // The same after a peer has given it up.
   void end_unstarted(std::uint64_t run, std::uint32_t epoch, links::FailureNotice const& failure_notice,
                      Failure failure);
+  // Rejects a run for which this rank lacks something. Its peers are told.
+  void refuse(RunSpec const& spec, RunDone const& done, Error const& why);
   // See DataPlane.
   void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
 
