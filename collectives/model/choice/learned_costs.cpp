@@ -26,8 +26,7 @@ LearnedCosts::Key LearnedCosts::key_of(Place const& place) {
           place.compression ? to_string(*place.compression) : std::string()};
 }
 
-void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double predicted_seconds, double seconds) {
-  if (!(predicted_seconds > 0) || !(seconds > 0)) return;
+LearnedCosts::AtPlace& LearnedCosts::at(Place const& place) {
   auto const key = key_of(place);
   auto [found, is_new] = places_.try_emplace(key);
   auto& here = found->second;
@@ -37,6 +36,25 @@ void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double p
   } else {
     recent_.splice(recent_.begin(), recent_, here.position);
   }
+  if (places_.size() > places_max) {
+    places_.erase(recent_.back());
+    recent_.pop_back();
+  }
+  return here;
+}
+
+void LearnedCosts::failed(Place const& place, plan::Spec const& spec) {
+  auto& here = at(place);
+  ++here.runs;
+  ++here.failed_runs;
+  ++here.failures[spec];
+  here.last = {};
+}
+
+void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double predicted_seconds, double seconds) {
+  if (!(predicted_seconds > 0) || !(seconds > 0)) return;
+  auto& here = at(place);
+  here.failures.erase(spec);
   auto& learned = here.plans[spec];
   bool const is_warm = here.last == spec;
   ++here.runs;
@@ -49,9 +67,6 @@ void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double p
     learned.log_ratio += weight * off;
     learned.variance = (1 - weight) * (learned.variance + weight * off * off);
   }
-  if (places_.size() <= places_max) return;
-  places_.erase(recent_.back());
-  recent_.pop_back();
 }
 
 double LearnedCosts::uncertainty(Learned const* learned) {
@@ -77,17 +92,20 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
     Candidate* candidate;  // candidate of the choice
     double predicted_s;    // by the model, uncorrected
     Learned const* learned;
-    std::size_t position;  // in the model's order: decides between equals
+    std::uint64_t failures;  // since the last success
+    std::size_t position;    // in the model's order: decides between equals
   };
   auto const place_found = places_.find(key_of(place));
   if (place_found == places_.end()) return choice;
-  auto const& [plans, runs, last, position] = place_found->second;
+  auto const& [plans, failures, runs, failed_runs, last, position] = place_found->second;
   std::vector<Seen> all;
   std::vector<double> ratios;
   all.reserve(choice.considered.size());
   for (auto& candidate : choice.considered) {
     auto const found = plans.find(candidate.spec);
-    all.push_back({&candidate, candidate.cost.seconds, found == plans.end() ? nullptr : &found->second, all.size()});
+    auto const failed = failures.find(candidate.spec);
+    all.push_back({&candidate, candidate.cost.seconds, found == plans.end() ? nullptr : &found->second,
+                   failed == failures.end() ? 0 : failed->second, all.size()});
     if (found != plans.end()) ratios.push_back(std::exp(found->second.log_ratio));
   }
   if (ratios.empty()) return choice;
@@ -110,7 +128,11 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
   auto const is_passed_over = [&](Seen const& seen) {
     return favoured != all.cend() && seen.learned == nullptr && seen.predicted_s < favoured->predicted_s;
   };
-  auto const usual = std::find_if_not(all.cbegin(), all.cend(), is_passed_over);
+  bool const any_works =
+      std::ranges::any_of(all, [](Seen const& seen) { return seen.learned != nullptr && seen.failures == 0; });
+  auto const usual = std::find_if_not(all.cbegin(), all.cend(), [&](Seen const& seen) {
+    return is_passed_over(seen) || (any_works && seen.failures >= failures_max);
+  });
   auto chosen = usual;
   bool is_trial = false;
   if (!is_auto) {
@@ -124,6 +146,7 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
     auto const slower = [&](Seen const& seen) { return seen.candidate->cost.seconds / best.candidate->cost.seconds; };
     auto const enough = std::max(trials, runs / runs_until_tried_again);
     auto const is_worth_it = [&](Seen const& seen) {
+      if (seen.failures != 0) return false;
       if (slower(seen) <= worth_a_trial && runs_of(seen) < enough) return true;
       bool const was_an_equal = seen.predicted_s <= worth_a_trial * least_predicted_s;
       if (seen.learned == nullptr) return was_an_equal;
@@ -146,9 +169,10 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
   bool const changed = taken.spec != choice.spec;
   choice.spec = taken.spec;
   choice.cost = taken.cost;
+  auto const finished_runs = runs - failed_runs;
   std::array<char, 128> text{};
   std::snprintf(text.data(), text.size(), "; refined by %llu finished %s%s: %.3g ms%s",
-                static_cast<unsigned long long>(runs), runs == 1 ? "run" : "runs",
+                static_cast<unsigned long long>(finished_runs), finished_runs == 1 ? "run" : "runs",
                 changed ? (" to " + taken.spec.algorithm).c_str() : "", taken.cost.seconds * 1e3,
                 is_trial ? ", to see whether it is better" : "");
   choice.reason += text.data();

@@ -42,6 +42,8 @@ class LearnedCosts {
   static constexpr double worth_knowing = 1.05;
   // A trial is broken off if its last run was slower than the best by this factor.
   static constexpr double worth_going_on = 3;
+  // The usual plan gives way to one whose last run succeeded after this many failures in a row.
+  static constexpr std::uint64_t failures_max = 3;
 
   struct Place {
     std::string group;
@@ -53,6 +55,9 @@ class LearnedCosts {
 
   // Records a run of `spec`; `predicted_seconds` is the model's, uncorrected. Both times are positive.
   void finished(Place const& place, plan::Spec const& spec, double predicted_seconds, double seconds);
+  // Records a run of `spec` that failed for a reason that may lie with the plan. A trial ends, and there is none of
+  // this plan again until a run of it succeeds.
+  void failed(Place const& place, plan::Spec const& spec);
 
   // Returns the choice with corrected predictions, sorted again. Runs of the same plan at this size correct a plan. The
   // median correction of the others corrects a plan without runs, so that a slow machine does not make all such plans
@@ -77,10 +82,13 @@ class LearnedCosts {
   };
   struct AtPlace {
     std::map<plan::Spec, Learned> plans;
-    std::uint64_t runs = 0;  // all runs, including those that no longer count
-    plan::Spec last;         // the plan of the newest run
+    std::map<plan::Spec, std::uint64_t> failures;  // of a plan since its last success
+    std::uint64_t runs = 0;                        // all runs, including those that no longer count
+    std::uint64_t failed_runs = 0;                 // of these
+    plan::Spec last;                               // the plan of the newest run; none if it failed
     std::list<Key>::iterator position;
   };
+  AtPlace& at(Place const& place);
   // Returns the squared standard error of the mean; a plan without runs has that of a plan with a single run.
   static double uncertainty(Learned const* learned);
   static std::optional<std::uint64_t> turn_of_trial(std::uint64_t runs_so_far);

@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/mentions.hpp"
+
 using namespace chorus;
+using chorus::testing::mentions;
 using model::LearnedCosts;
 
 namespace {
@@ -207,6 +210,43 @@ TEST_CASE("trials become rare, and never end") {
     costs.finished(place, now.spec, is_ring ? 1e-3 : 1.2e-3, is_ring ? 1e-3 : 1.2e-3);
   }
   CHECK(trials == 5 * LearnedCosts::runs_per_trial);  // 15 warm runs: one in 64
+}
+
+TEST_CASE("a trial that fails is broken off, and its plan is tried no more") {
+  auto equals = choice();
+  equals.considered[1].cost.seconds = 1.2e-3;
+  equals.considered[2].cost.seconds = 1.2e-3;
+  LearnedCosts costs;
+  std::string taken;
+  for (int run = 0; run < 24; ++run) {
+    auto const spec = costs.corrected(place, equals, true).spec;
+    taken += spec.algorithm[0];
+    if (spec.algorithm == "tree")
+      costs.failed(place, spec);
+    else
+      costs.finished(place, spec, 1e-3, 1e-3);
+  }
+  CHECK(taken.substr(0, 16) == "rrrrtrrrrrrrmmmm");
+  CHECK(taken.find('t', 5) == std::string::npos);
+  CHECK(mentions(costs.corrected(place, equals, true).reason, "refined by 23 finished runs"));
+}
+
+TEST_CASE("the usual plan gives way to one that works after some failures in a row, and not before") {
+  auto const taken = [](LearnedCosts const& costs) { return costs.corrected(place, choice(), true).spec.algorithm; };
+  LearnedCosts costs;
+  costs.failed(place, spec_of("ring"));
+  CHECK(costs.corrected(place, choice(), true).reason == choice().reason);  // nothing is known to work
+  costs.finished(place, spec_of("ring"), 1e-3, 1e-3);
+  for (std::uint64_t failure = 0; failure < LearnedCosts::failures_max; ++failure) costs.failed(place, spec_of("ring"));
+  CHECK(taken(costs) == "ring");  // no other plan is known to work
+  for (int run = 0; run < 3; ++run) costs.finished(place, spec_of("tree"), 2e-3, 2e-3);  // no trial is due
+  CHECK(taken(costs) == "tree");
+  costs.failed(place, spec_of("tree"));
+  CHECK(taken(costs) == "ring");  // both fail: it may not be the plan
+  costs.finished(place, spec_of("tree"), 2e-3, 2e-3);
+  costs.finished(place, spec_of("ring"), 1e-3, 1e-3);
+  for (std::uint64_t failure = 1; failure < LearnedCosts::failures_max; ++failure) costs.failed(place, spec_of("ring"));
+  CHECK(taken(costs) == "ring");
 }
 
 TEST_CASE("a plan that is better on average is found although its first runs were slow") {

@@ -114,6 +114,10 @@ void Planner::learn(Question const& question, plan::Spec const& spec, double sec
   if (predicted != considered.end()) learned_.finished(learned_at(question), spec, predicted->cost.seconds, seconds);
 }
 
+void Planner::learn_failure(Question const& question, plan::Spec const& spec) {
+  learned_.failed(learned_at(question), spec);
+}
+
 template <class Answer>
 asio::awaitable<http::Checked<Answer>> Planner::in_line(asio::awaitable<http::Checked<Answer>> work) {
   if (previews_waiting_ == previews_waiting_max) {

@@ -54,6 +54,8 @@ class Planner {
   // A run that select() chose for this question has succeeded; `seconds` is the time of the slowest rank. Used for
   // later answers.
   void learn(Question const& question, plan::Spec const& spec, double seconds);
+  // The same of a run that has failed, and not because of its caller.
+  void learn_failure(Question const& question, plan::Spec const& spec);
 
   // A link of this level, not host, was measured: its one-way latency beyond that within a host, and its bandwidth.
   // Updates the model's constants for the level, see MeasuredLevels; earlier answers are forgotten.

@@ -98,7 +98,10 @@ Execution::Stage Execution::stages() {
       co_return Problem(ProblemCode::deadline_exceeded, "the time was over before its workers could be asked");
     }
     // Only now every rank that can report has reported.
-    co_return cancelled_ ? *cancelled_ : failures_ > 0 ? find_culprit(endings_) : *problem;
+    auto why = cancelled_ ? *cancelled_ : failures_ > 0 ? find_culprit(endings_) : *problem;
+    if (why.code != ProblemCode::cancelled && !may_be_of_another_tensor(why.code))
+      tools_.planner.learn_failure(question_, chosen_);
+    co_return why;
   }
   co_return co_await commit();
 }

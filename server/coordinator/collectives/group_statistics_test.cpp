@@ -2,11 +2,13 @@
 #include <doctest/doctest.h>
 
 #include "server/coordinator/testing/fake_worker.hpp"
+#include "tests/support/mentions.hpp"
 
 using namespace chorus;
 using namespace chorus::coordinator;
 using namespace std::chrono_literals;
 using boost::asio::awaitable;
+using chorus::testing::mentions;
 
 namespace {
 
@@ -82,8 +84,46 @@ void tell(std::size_t workers, awaitable<void> (*story)(World*)) {
   world.tell(story(&world));
 }
 
+std::string plan_of(World::Said const& record) {
+  return record.text("/algorithm") + " " + record.text("/arity") + " " + record.text("/algorithm_shape");
+}
+
+awaitable<void> trial(World* world) {
+  constexpr char const* automatic = R"({"group":"g","tensor":"x"})";
+  co_await world->stand();
+  auto const usual = plan_of(co_await launch(world, automatic));
+  for (int i = 0; i < 3; ++i) CHECK(plan_of(co_await launch(world, automatic)) == usual);
+  world->workers[1]->fail_runs = http::Problem(http::ProblemCode::peer_lost, "no way from w1 to w2");
+  auto const failed = co_await launch(world, automatic);
+  CHECK(failed.text("/state") == "failed");
+  CHECK(mentions(failed.text("/reason"), "to see whether it is better"));
+  CHECK(plan_of(failed) != usual);
+  world->workers[1]->fail_runs.reset();
+  CHECK(plan_of(co_await launch(world, automatic)) == usual);
+  for (int i = 0; i < 24; ++i) CHECK(plan_of(co_await launch(world, automatic)) != plan_of(failed));
+}
+
+awaitable<void> cancelled_trial(World* world) {
+  constexpr char const* automatic = R"({"group":"g","tensor":"x"})";
+  co_await world->stand();
+  for (int i = 0; i < 4; ++i) co_await launch(world, automatic);
+  for (auto& worker : world->workers) worker->hold_runs = true;
+  CHECK((co_await world->put("/v1/collectives/c", automatic)).status == 202);
+  for (auto& worker : world->workers) CHECK(co_await worker->until_runs(5));
+  CHECK((co_await world->call(http::Method::delete_, "/v1/collectives/c")).status < 300);
+  auto const cancelled = co_await world->get("/v1/collectives/c?wait=5s");
+  CHECK(cancelled.text("/state") == "cancelled");
+  CHECK(mentions(cancelled.text("/reason"), "to see whether it is better"));
+  for (auto& worker : world->workers) worker->hold_runs = false;
+  CHECK(plan_of(co_await launch(world, automatic)) == plan_of(cancelled));
+}
+
 }  // namespace
 
+TEST_CASE("a trial of another plan that fails is not repeated, and the next launch takes the usual plan") {
+  tell(3, trial);
+}
+TEST_CASE("a trial that its caller cancels says nothing against the plan") { tell(3, cancelled_trial); }
 TEST_CASE("a collective without a timeout gets one from the group's statistics") { tell(2, patience); }
 TEST_CASE("a member that always comes late is named by its group, by the records and by an event") { tell(3, late); }
 TEST_CASE("members that come late to calls without the coordinator are named, too") {
