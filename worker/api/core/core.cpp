@@ -195,7 +195,11 @@ Result<std::shared_ptr<Member>> Core::join(std::string const& group, TimePoint d
 
 std::optional<std::string> Core::unready() {
   std::promise<std::optional<std::string>> answer;
-  boost::asio::post(control_, [this, &answer] { answer.set_value(service_.unready()); });
+  {
+    std::lock_guard const lock(mutex_);  // stop() comes after, and the control thread runs until it has answered
+    if (ended_) return std::nullopt;
+    boost::asio::post(control_, [this, &answer] { answer.set_value(service_.unready()); });
+  }
   return answer.get_future().get();
 }
 

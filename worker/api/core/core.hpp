@@ -53,7 +53,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // `wanted`: members without which an epoch is not the one that is waited for; null: any.
   [[nodiscard]] Result<std::shared_ptr<Member>> join(std::string const& group, TimePoint deadline,
                                                      GroupOptions const* wanted);
-  [[nodiscard]] std::optional<std::string> unready();
+  [[nodiscard]] std::optional<std::string> unready();  // empty too after the end
   [[nodiscard]] Error why_not(std::string const& group, GroupOptions const* wanted);
   // Sends a request until it succeeds, cannot succeed any more, or the deadline. Returns the body of the answer.
   [[nodiscard]] Result<std::string> ask(http::Call const& call, TimePoint deadline);
