@@ -216,6 +216,7 @@ TEST_CASE("what cannot be is refused before anything is sent, and a corrected ca
       refused(group.all_gather(z, y), bad, "input of 5");
       refused(group.all_gather(std::span(x).first(5), x), bad, "overlap");
       refused(group.all_to_all(z), bad, "equal blocks");
+      refused(group.all_reduce(std::vector<TensorView>{x, y, x}), bad, "tensors 0 and 2");
       std::vector<std::int32_t> numbers(10);
       refused(group.all_reduce(x, numbers), bad, "i32");
       refused(group.all_reduce(TensorView(std::as_writable_bytes(std::span(x)).first(7), Dtype::f32)), bad, "whole");

@@ -212,8 +212,8 @@ class JoinedGroup {
   Handle sendrecv_async(ConstTensorView sent, std::uint32_t peer, TensorView into, std::uint32_t source,
                         MessageOptions const& options = {}, Received* received = nullptr);
 
-  // Many tensors in place, of any sizes and dtypes, the same list on every member: small ones share a call. After a
-  // failure some may have their results and others not.
+  // Many tensors in place, of any sizes and dtypes, the same list on every member: small ones share a call. They do not
+  // overlap, except for broadcast. After a failure some may have their results and others not.
   Status all_reduce(std::span<TensorView const> tensors, Options const& options = {});
   Status reduce(std::span<TensorView const> tensors, Options const& options = {});
   Status broadcast(std::span<TensorView const> tensors, Options const& options = {});
@@ -224,7 +224,8 @@ class JoinedGroup {
 
   // Operations with blocks on many tensors: the i-th output is as from a call with the i-th input alone, small ones
   // share a call. In place, with one list, as that call in place. Blocks are as equal as can be: no counts. The lists
-  // have the same sizes and dtypes on every member, which differ from tensor to tensor as they like.
+  // have the same sizes and dtypes on every member, which differ from tensor to tensor as they like. No output overlaps
+  // another tensor of the lists.
   Status all_gather(std::span<TensorView const> tensors, Options const& options = {});
   Status all_gather(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs,
                     Options const& options = {});

@@ -148,8 +148,8 @@ CHORUS_API chorus_status_t chorus_barrier(chorus_group_t* group, chorus_collecti
                                           chorus_error_t* error);
 
 // Reduces many tensors in place, of any sizes and dtypes, the same list on every member: several times as fast as a
-// call for each. `tensors` points to `count` of them; counts of the options are not allowed. After a failure some may
-// have their results and others not.
+// call for each. `tensors` points to `count` of them, which do not overlap (CHORUS_BAD_ARGUMENT); counts of the options
+// are not allowed. After a failure some may have their results and others not.
 CHORUS_API chorus_status_t chorus_all_reduce_list(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                                                   chorus_collective_options_t const* options, chorus_error_t* error);
 
@@ -157,14 +157,15 @@ CHORUS_API chorus_status_t chorus_all_reduce_list(chorus_group_t* group, chorus_
 CHORUS_API chorus_status_t chorus_reduce_list(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                                               chorus_collective_options_t const* options, chorus_error_t* error);
 
-// Copies many tensors from the root, the same list of sizes and dtypes on every member.
+// Copies many tensors from the root, the same list of sizes and dtypes on every member. A tensor may be listed twice.
 CHORUS_API chorus_status_t chorus_broadcast_list(chorus_group_t* group, chorus_tensor_t const* tensors, size_t count,
                                                  chorus_collective_options_t const* options, chorus_error_t* error);
 
 // Collects the blocks of many tensors: outputs[i] is as from chorus_all_gather() with inputs[i] alone, and small
 // tensors share a call. In place, with `inputs` NULL: each of `outputs` is as in that call. Both point to `count`
 // tensors, of any sizes and dtypes, the same on every member; blocks are as equal as can be, and counts of the options
-// are not allowed. After a failure some may have their results and others not.
+// are not allowed. No output overlaps another tensor (CHORUS_BAD_ARGUMENT). After a failure some may have their results
+// and others not.
 CHORUS_API chorus_status_t chorus_all_gather_list(chorus_group_t* group, chorus_const_tensor_t const* inputs,
                                                   chorus_tensor_t const* outputs, size_t count,
                                                   chorus_collective_options_t const* options, chorus_error_t* error);

@@ -140,6 +140,33 @@ Result<Buffers> to_buffers(Op op, Place place, ConstTensorView input, TensorView
   return buffers;
 }
 
+Status check_apart(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs) {
+  struct Part {
+    std::span<std::byte const> bytes;
+    std::size_t tensor;
+    bool is_output;
+    [[nodiscard]] std::byte const* end() const { return bytes.data() + bytes.size(); }
+  };
+  std::vector<Part> parts;
+  parts.reserve(inputs.size() + outputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) parts.push_back({inputs[i].bytes, i, false});
+  for (std::size_t i = 0; i < outputs.size(); ++i) parts.push_back({outputs[i].bytes, i, true});
+  std::erase_if(parts, [](Part const& part) { return part.bytes.empty(); });
+  std::less<std::byte const*> const before;
+  std::ranges::sort(parts, before, [](Part const& part) { return part.bytes.data(); });
+  Part const* furthest_input = nullptr;  // of those that begin before, the one that ends last
+  Part const* furthest_output = nullptr;
+  for (auto const& part : parts) {
+    for (auto const* other : {furthest_output, part.is_output ? furthest_input : nullptr})
+      if (other != nullptr && before(part.bytes.data(), other->end()))
+        return bad("tensors " + std::to_string(std::min(part.tensor, other->tensor)) + " and " +
+                   std::to_string(std::max(part.tensor, other->tensor)) + " of the list overlap");
+    auto& furthest = part.is_output ? furthest_output : furthest_input;
+    if (furthest == nullptr || before(furthest->end(), part.end())) furthest = &part;
+  }
+  return ok();
+}
+
 Result<Buffers> CheckedBuffers::of(Op op, ConstTensorView input, TensorView output, bool in_place,
                                    CollectiveOptions const& options) {
   if (!options.counts.empty() || !options.receive_counts.empty())

@@ -60,6 +60,9 @@ class CheckedBuffers {
   Buffers buffers_;             // and what it came to
 };
 
+// Whether no output of a list overlaps another tensor of it. Errors: WorkerErrc::bad_argument, naming both tensors.
+[[nodiscard]] Status check_apart(std::span<ConstTensorView const> inputs, std::span<TensorView const> outputs);
+
 // Whether there is a reduction of the dtype, for operations that reduce. Errors: WorkerErrc::bad_argument.
 [[nodiscard]] Status check_reduction(Op op, ReduceOp reduce, Dtype dtype);
 

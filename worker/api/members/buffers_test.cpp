@@ -60,3 +60,24 @@ TEST_CASE("after a call that passed another one is refused for what is wrong wit
   of_integers.dtype = Dtype::i32;
   CHECK(call(of_integers).has_error());
 }
+
+TEST_CASE("tensors of a list are refused where an output overlaps another tensor, and only there") {
+  std::vector<float> memory(100);
+  auto const part = [&](std::size_t from, std::size_t size) {
+    return TensorView(std::span(memory).subspan(from, size));
+  };
+  auto const why = [](std::vector<ConstTensorView> const& inputs, std::vector<TensorView> const& outputs) {
+    auto const status = check_apart(inputs, outputs);
+    return status.has_error() ? status.error().detail : "";
+  };
+  std::string const first_and_last = "tensors 0 and 2 of the list overlap";
+  CHECK(why({}, {part(40, 20), part(0, 40), part(60, 40)}).empty());
+  CHECK(why({}, {part(0, 10), part(10, 10), part(0, 10)}) == first_and_last);
+  CHECK(why({}, {part(0, 50), part(60, 10), part(49, 5)}) == first_and_last);
+  CHECK(why({}, {part(0, 90), part(95, 1), part(50, 1)}) == first_and_last);         // a short one within a long one
+  CHECK(why({}, {part(0, 50), part(20, 0), part(50, 5)}).empty());                   // an empty one lies nowhere
+  std::vector<ConstTensorView> const inputs{part(0, 10), part(0, 20), part(5, 30)};  // may overlap each other
+  CHECK(why(inputs, {part(40, 10), part(50, 10), part(60, 10)}).empty());
+  CHECK(why(inputs, {part(34, 10), part(50, 10), part(60, 10)}) == first_and_last);
+  CHECK(why({part(70, 10), part(80, 10)}, {part(90, 10), part(60, 11)}) == "tensors 0 and 1 of the list overlap");
+}

@@ -67,6 +67,9 @@ Status ListCalls::run(Op op, std::span<TensorView const> tensors, CollectiveOpti
     if (auto status = check_listed(op, tensor.dtype, options); status.has_error()) return status;
     list.push_back({tensor.bytes, tensor.dtype});
   }
+  // Every copy of the root's tensor is the same: a broadcast may list weights that layers share twice.
+  if (op != Op::broadcast)
+    if (auto status = check_apart({}, tensors); status.has_error()) return status;
   return run_list(op, true, options,
                   [&](engine::ChooseForBucket const& choose) { return fused_.run(op, list, options.reduce, choose); });
 }
@@ -85,6 +88,7 @@ Status ListCalls::run(Op op, BlockLists const& lists, CollectiveOptions const& o
     if (auto status = check_listed(op, buffers->dtype, options); status.has_error()) return status;
     list.push_back({buffers->input, buffers->output, buffers->elements, buffers->dtype});
   }
+  if (auto status = check_apart(lists.inputs, lists.outputs); status.has_error()) return status;
   return run_list(op, lists.in_place, options, [&](engine::ChooseForBucket const& choose) {
     return fused_blocks_.run(op, list, lists.in_place, options.reduce, choose);
   });
