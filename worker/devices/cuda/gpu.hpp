@@ -93,6 +93,8 @@ class GpuSession {
   // Work queued on the lane from now on begins after the mark.
   [[nodiscard]] virtual Status follow(Lane lane, Mark mark) = 0;
   [[nodiscard]] virtual Result<bool> reached(Mark mark) = 0;
+  // Returns true if nothing is under way any more, so that the destructor would not wait.
+  [[nodiscard]] virtual bool rests() = 0;
 
   [[nodiscard]] virtual GpuUse use() = 0;                  // of marks for which reached() has returned true
   [[nodiscard]] virtual std::vector<GpuSpan> spans() = 0;  // of the same marks, the first spans_max

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <thread>
+#include <utility>
 
 namespace chorus::devices {
 namespace {
 
 constexpr std::string_view prefix = "cuda:";
-// No copy of a slot takes longer on a device that works.
-constexpr std::chrono::seconds patience{10};
 // A pinned slot's copy mostly takes less. After that, the waiting thread sleeps for growing times, so that it does not
 // keep a core busy with a device that hangs.
 constexpr std::chrono::microseconds mostly_over_within{500}, longest_nap{1000};
@@ -29,6 +29,21 @@ void add(GpuUse& sum, GpuUse const& more) {
   sum.nccl_bytes += more.nccl_bytes;
 }
 
+template <class Ready>
+Result<bool> wait_until(Ready const& is_ready, std::chrono::steady_clock::time_point deadline) {
+  auto const begun = std::chrono::steady_clock::now();
+  for (;;) {
+    Result<bool> const ready = is_ready();
+    if (!ready || *ready) return ready;
+    auto const now = std::chrono::steady_clock::now();
+    if (now >= deadline) return false;
+    if (auto const waited = now - begun; waited < mostly_over_within)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(waited / 8, longest_nap));
+  }
+}
+
 }  // namespace
 
 Result<std::optional<std::uint32_t>> parse_device(std::string_view text) {
@@ -44,17 +59,7 @@ Result<std::optional<std::uint32_t>> parse_device(std::string_view text) {
 std::string device_name(std::uint32_t index) { return std::string(prefix) + std::to_string(index); }
 
 Result<bool> wait_for(GpuSession& session, Mark mark, std::chrono::steady_clock::time_point deadline) {
-  auto const begun = std::chrono::steady_clock::now();
-  for (;;) {
-    auto const reached = session.reached(mark);
-    if (!reached || *reached) return reached;
-    auto const now = std::chrono::steady_clock::now();
-    if (now >= deadline) return false;
-    if (auto const waited = now - begun; waited < mostly_over_within)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(waited / 8, longest_nap));
-  }
+  return wait_until([&session, mark] { return session.reached(mark); }, deadline);
 }
 
 GpuUnit::GpuUnit(std::unique_ptr<Gpu> gpu, GpuLimits limits)
@@ -82,6 +87,7 @@ std::shared_ptr<GpuArena> GpuUnit::arena_if_any() const {
 }
 
 Result<std::shared_ptr<GpuMemory>> GpuUnit::acquire(std::uint64_t bytes) {
+  reap();
   auto const from = arena();
   if (!from) return from.error();
   return (*from)->acquire(bytes);
@@ -101,6 +107,7 @@ bool GpuUnit::sees(GpuUnit& other) {
 Result<std::unique_ptr<GpuSession>> GpuUnit::session() {
   {
     std::scoped_lock lock(mutex_);
+    if (lost_) return Error(GpuErrc::lost, *lost_);
     if (!idle_sessions_.empty()) {
       auto session = std::move(idle_sessions_.back());
       idle_sessions_.pop_back();
@@ -116,16 +123,58 @@ void GpuUnit::give_back(std::unique_ptr<GpuSession> session) {
   if (idle_sessions_.size() < idle_sessions_max) idle_sessions_.push_back(std::move(session));
 }
 
+void GpuUnit::end(std::unique_ptr<GpuSession> session, Error const& why, std::shared_ptr<void const> used) {
+  saw(why);
+  auto const over = wait_until([&]() -> Result<bool> { return lost() || session->rests(); },
+                               std::chrono::steady_clock::now() + patience());
+  if (!*over) saw(took_too_long("work"));
+  abandon(std::move(session), std::move(used));
+}
+
+void GpuUnit::abandon(std::unique_ptr<GpuSession> session, std::shared_ptr<void const> used) {
+  {
+    std::scoped_lock lock(mutex_);
+    abandoned_.push_back({std::move(used), std::move(session)});
+  }
+  reap();
+}
+
+void GpuUnit::reap() {
+  std::vector<Abandoned> rested;  // destroyed without the lock
+  std::scoped_lock lock(mutex_);
+  auto const first = std::partition(abandoned_.begin(), abandoned_.end(),
+                                    [](Abandoned const& each) { return !each.session->rests(); });
+  std::move(first, abandoned_.end(), std::back_inserter(rested));
+  abandoned_.erase(first, abandoned_.end());
+}
+
+bool GpuUnit::rests() {
+  reap();
+  std::scoped_lock lock(lending_, mutex_);
+  return abandoned_.empty() && (!proving_ || proving_->rests());
+}
+
+Error GpuUnit::took_too_long(std::string_view what) const {
+  return {GpuErrc::lost, device_name(gpu_->info().index) + ": " + std::string(what) + " took longer than " +
+                             std::to_string(patience().count()) + " ms"};
+}
+
+Status GpuUnit::done(GpuSession& session, Mark mark) const {
+  auto const reached = wait_for(session, mark, std::chrono::steady_clock::now() + patience());
+  if (!reached) return reached.error();
+  return *reached ? ok() : Status(took_too_long("a copy"));
+}
+
 // Two slots in turn: one is filled or emptied by the host while the device works on the other.
 template <class Move>
 Status GpuUnit::in_pieces(std::uint64_t bytes, Move const& move) {
   if (auto const why = lost()) return Error(GpuErrc::lost, *why);
-  auto first = pinned_.take();
+  auto first = pinned().take();
   if (!first) return first.error();
-  auto second = pinned_.take();
+  auto second = pinned().take();
   if (!second) return second.error();
-  PinnedSlot* const slots[] = {&*first, &*second};
-  // Declared after the slots: its destructor waits for work that uses them.
+  auto const pair = std::make_shared<std::pair<PinnedSlot, PinnedSlot>>(std::move(*first), std::move(*second));
+  PinnedSlot* const slots[] = {&pair->first, &pair->second};
   auto queues = session();
   if (!queues) {
     saw(queues.error());
@@ -136,20 +185,9 @@ Status GpuUnit::in_pieces(std::uint64_t bytes, Move const& move) {
   if (status)
     give_back(std::move(*queues));
   else
-    saw(status.error());
+    end(std::move(*queues), status.error(), pair);
   return status;
 }
-
-namespace {
-
-Status done(GpuSession& session, Mark mark) {
-  auto const reached = wait_for(session, mark, std::chrono::steady_clock::now() + patience);
-  if (!reached) return reached.error();
-  if (!*reached) return Error(GpuErrc::lost, "a copy took longer than 10 seconds");
-  return ok();
-}
-
-}  // namespace
 
 Status GpuUnit::upload(std::byte* to, std::span<std::byte const> from) {
   return in_pieces(from.size(), [&](GpuSession& session, PinnedSlot* const* slots, std::uint64_t bytes) {
@@ -222,7 +260,7 @@ Status GpuUnit::compute(Work const& work) {
   if (status)
     give_back(std::move(*queues));
   else
-    saw(status.error());
+    end(std::move(*queues), status.error());
   return status;
 }
 
@@ -286,6 +324,14 @@ std::vector<std::unique_ptr<GpuUnit>> units_of(std::vector<std::unique_ptr<Gpu>>
 
 Gpus::Gpus(FoundGpus found, GpuLimits limits)
     : units_(units_of(std::move(found.gpus), limits)), why_none_(std::move(found.why_none)) {}
+
+Gpus::~Gpus() {
+  if (std::ranges::all_of(units_, [](auto const& unit) { return unit->rests(); })) return;
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<GpuUnit>>;  // never destroyed
+  std::scoped_lock lock(mutex);
+  for (auto& unit : units_) kept.push_back(std::move(unit));  // a GPU's work may use the memory of others
+}
 
 Result<GpuUnit*> Gpus::find(std::uint32_t index) const {
   for (auto const& unit : units_)

@@ -27,6 +27,8 @@ namespace chorus::devices {
 struct GpuLimits {
   std::uint64_t arena_bytes = 0;  // for each GPU, allocated with its first tensor; 0: half of the memory free then
   std::uint64_t pinned_bytes = std::uint64_t{256} << 20;  // for each GPU
+  // No piece of work takes longer on a device that works. Work of runs has a limit of its own.
+  std::chrono::milliseconds patience{10'000};
 };
 
 // Totals of all work of this worker on one GPU.
@@ -51,16 +53,28 @@ class GpuUnit {
   GpuUnit(std::unique_ptr<Gpu> gpu, GpuLimits limits);
 
   [[nodiscard]] Gpu& gpu() const { return *gpu_; }
-  [[nodiscard]] PinnedPool& pinned() { return pinned_; }
+  [[nodiscard]] PinnedPool& pinned() {
+    reap();
+    return pinned_;
+  }
   // Errors: GpuErrc::out_of_memory, lost.
   [[nodiscard]] Result<std::shared_ptr<GpuArena>> arena();
   [[nodiscard]] std::shared_ptr<GpuArena> arena_if_any() const;
   [[nodiscard]] Result<std::shared_ptr<GpuMemory>> acquire(std::uint64_t bytes);
 
-  // Returns an idle session, or a new one, which takes the driver a millisecond. Errors: GpuErrc.
+  // Returns an idle session, or a new one, which takes the driver a millisecond. Errors: GpuErrc; lost if the GPU is.
   [[nodiscard]] Result<std::unique_ptr<GpuSession>> session();
   // Takes back a session with nothing queued, of which no call has failed.
   void give_back(std::unique_ptr<GpuSession> session);
+  // Ends a session of which a call has failed with this error. Waits until its work is done; if that takes too long,
+  // the GPU is lost. A lost GPU is not waited for: the session is abandoned. `used` is what its work uses in host
+  // memory.
+  void end(std::unique_ptr<GpuSession> session, Error const& why, std::shared_ptr<void const> used = nullptr);
+  // Keeps a session, and what its work uses, until its work is done, or to the end of the process. Does not wait,
+  // unlike the session's destructor.
+  void abandon(std::unique_ptr<GpuSession> session, std::shared_ptr<void const> used);
+  // Returns true if the device does no work any more, so that the destructor would not wait.
+  [[nodiscard]] bool rests();
 
   // Copy between this GPU's memory and host memory, through pinned slots, and wait. Errors: GpuErrc.
   [[nodiscard]] Status upload(std::byte* to, std::span<std::byte const> from);
@@ -86,11 +100,21 @@ class GpuUnit {
   // Returns the reason once an error was GpuErrc::lost.
   [[nodiscard]] std::optional<std::string> lost() const;
   void saw(Error const& error);
+  // The longest time that a piece of work takes, and the error of one that takes longer.
+  [[nodiscard]] std::chrono::milliseconds patience() const { return limits_.patience; }
+  [[nodiscard]] Error took_too_long(std::string_view what) const;
 
   void count(GpuUse const& use);
   [[nodiscard]] GpuTotals totals() const;
 
  private:
+  // A session that nobody waits for, and what its work uses.
+  struct Abandoned {
+    std::shared_ptr<void const> used;
+    std::unique_ptr<GpuSession> session;  // destroyed first
+  };
+  void reap();
+  [[nodiscard]] Status done(GpuSession& session, Mark mark) const;
   template <class Work>
   [[nodiscard]] Status compute(Work const& work);
   template <class Move>
@@ -104,6 +128,7 @@ class GpuUnit {
   std::optional<std::string> lost_;
   GpuUse use_;
   std::vector<std::unique_ptr<GpuSession>> idle_sessions_;
+  std::vector<Abandoned> abandoned_;
   std::mutex seeing_;
   std::map<GpuUnit const*, bool> sees_;
   std::mutex lending_;
@@ -117,6 +142,10 @@ class GpuUnit {
 class Gpus {
  public:
   Gpus(FoundGpus found, GpuLimits limits);
+  // Does not wait for GPUs that hang: all units remain to the end of the process.
+  ~Gpus();
+  Gpus(Gpus const&) = delete;
+  Gpus& operator=(Gpus const&) = delete;
 
   [[nodiscard]] std::size_t size() const { return units_.size(); }
   [[nodiscard]] std::string const& why_none() const { return why_none_; }

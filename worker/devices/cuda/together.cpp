@@ -10,8 +10,6 @@
 namespace chorus::devices {
 namespace {
 
-// A part of the work that takes longer means that the device is lost.
-constexpr std::chrono::seconds patience_with_members{10};
 constexpr std::uint64_t alignment = 256;  // of slices, in elements or bytes
 
 struct Slice {
@@ -46,13 +44,13 @@ Status begin(GpuUnit& unit, std::size_t n, Queue const& queue, Part& part) {
 Status finish(GpuUnit& unit, Part& part, std::chrono::steady_clock::time_point deadline) {
   auto const reached = wait_for(*part.session, part.mark, deadline);
   if (!reached) return reached.error();
-  if (!*reached) return Error(GpuErrc::lost, device_name(unit.gpu().info().index) + ": it took longer than 10 seconds");
+  if (!*reached) return unit.took_too_long("a part of common work");
   unit.count(part.session->use());
   unit.give_back(std::move(part.session));
   return ok();
 }
 
-// Starts all parts before it waits for any. A failed session is destroyed with its part, and waits for its device.
+// Starts all parts before it waits for any.
 Status do_together(std::vector<GpuUnit*> const& units, Queue const& queue) {
   std::vector<Part> parts(units.size());
   std::vector<std::optional<Error>> errors(units.size());
@@ -62,9 +60,11 @@ Status do_together(std::vector<GpuUnit*> const& units, Queue const& queue) {
     errors[n] = status.error();
   };
   for (std::size_t n = 0; n < units.size(); ++n) take(n, begin(*units[n], n, queue, parts[n]));
-  auto const deadline = std::chrono::steady_clock::now() + patience_with_members;
+  auto const begun = std::chrono::steady_clock::now();
   for (std::size_t n = 0; n < units.size(); ++n)
-    if (!errors[n]) take(n, finish(*units[n], parts[n], deadline));
+    if (!errors[n]) take(n, finish(*units[n], parts[n], begun + units[n]->patience()));
+  for (std::size_t n = 0; n < units.size(); ++n)
+    if (parts[n].session) units[n]->end(std::move(parts[n].session), *errors[n]);
   for (auto const& error : errors)
     if (error) return *error;
   return ok();

@@ -2,8 +2,13 @@
 #include <doctest/doctest.h>
 #include <time.h>
 
+#include <array>
+#include <functional>
+#include <string>
+
 #include "worker/devices/cuda/gpus.hpp"
 #include "worker/devices/cuda/testing/gpu_double.hpp"
+#include "worker/devices/cuda/testing/team.hpp"
 
 using namespace chorus;
 using namespace chorus::devices;
@@ -37,4 +42,81 @@ TEST_CASE("a thread that waits for a hanging device uses little processor time, 
   CHECK(computed_by_this_thread() - before < patience / 4);
   gpu.go_on();
   CHECK(wait_for(*session, mark, steady_clock::now() + 30s).value());
+}
+
+TEST_CASE("work on a GPU that hangs ends with the GPU lost, and nobody waits for what is left of it") {
+  using Work = std::function<Status(GpuUnit & unit, std::span<std::byte> memory)>;
+  std::array<std::byte, 64> host{};
+  Work const all[] = {
+      [&](GpuUnit& unit, std::span<std::byte> memory) { return unit.upload(memory.data(), host); },
+      [&](GpuUnit& unit, std::span<std::byte> memory) { return unit.download(host, memory.data()); },
+      [](GpuUnit& unit, std::span<std::byte> memory) {
+        GpuCopy const within{memory.data(), memory.data() + 32, 32};
+        return unit.copy({&within, 1});
+      },
+      [](GpuUnit& unit, std::span<std::byte> memory) {
+        std::byte const* const from = memory.data();
+        auto* const to = memory.data() + 32;
+        return unit.fold(ReduceOp::sum, Dtype::f32, {&from, 1, &to, 1, 8, false});
+      },
+  };
+  for (auto const& work : all) {
+    auto owned = std::make_unique<GpuDouble>();
+    auto& gpu = *owned;
+    GpuUnit unit(std::move(owned), {.arena_bytes = 1 << 20, .pinned_bytes = 2 << 20, .patience = 20ms});
+    auto const memory = unit.acquire(64).value();
+    gpu.hang();
+    auto const why = work(unit, memory->bytes()).error();
+    CHECK(why.code == GpuErrc::lost);
+    CHECK(why.detail == "cuda:0: a copy took longer than 20 ms");
+    CHECK(unit.lost() == why.detail);
+    CHECK(work(unit, memory->bytes()).error().code == GpuErrc::lost);
+    CHECK_FALSE(unit.rests());
+    gpu.go_on();
+    while (!unit.rests()) {}
+    auto const first = unit.pinned().take(), second = unit.pinned().take();
+    CHECK(first.has_value());
+    CHECK(second.has_value());
+  }
+}
+
+TEST_CASE("pinned memory that a hanging GPU may still write belongs to nobody else") {
+  auto owned = std::make_unique<GpuDouble>();
+  auto& gpu = *owned;
+  GpuUnit unit(std::move(owned), {.arena_bytes = 1 << 20, .pinned_bytes = 2 << 20, .patience = 20ms});
+  auto const memory = unit.acquire(64).value();
+  gpu.hang();
+  std::array<std::byte, 64> host{};
+  REQUIRE(unit.download(host, memory->bytes().data()).has_error());
+  CHECK(unit.pinned().take().error().code == GpuErrc::out_of_memory);
+  gpu.go_on();
+  while (!unit.pinned().take().has_value()) {}
+}
+
+TEST_CASE("GPUs that hang at common work are lost, and the caller goes on") {
+  testing::Team team(2, true, {.arena_bytes = 1 << 20, .patience = 20ms});
+  REQUIRE(see_each_other(team.units));
+  std::vector<Placed> const sources{team.make_room(0, 4096), team.make_room(1, 4096)};
+  auto const result = team.make_room(0, 4096);
+  for (auto* const gpu : team.gpus) gpu->hang();
+  auto const why = fold_together(team.units, ReduceOp::sum, Dtype::f32, sources, result, 1024).error();
+  CHECK(why.detail == "cuda:0: a part of common work took longer than 20 ms");
+  for (auto const* const unit : team.units) CHECK(unit->lost().has_value());
+  for (auto* const gpu : team.gpus) gpu->go_on();
+  for (auto* const unit : team.units)
+    while (!unit->rests()) {}
+}
+
+TEST_CASE("a worker with a GPU that hangs can end") {
+  FoundGpus found;
+  found.gpus.push_back(std::make_unique<GpuDouble>());
+  auto& gpu = dynamic_cast<GpuDouble&>(*found.gpus.front());
+  {
+    Gpus gpus(std::move(found), {.arena_bytes = 1 << 20, .patience = 20ms});
+    auto const memory = gpus[0].acquire(64).value();
+    gpu.hang();
+    GpuCopy const within{memory->bytes().data(), memory->bytes().data() + 32, 32};
+    REQUIRE(gpus[0].copy({&within, 1}).error().code == GpuErrc::lost);
+  }
+  CHECK(gpu.operations() == 0);
 }

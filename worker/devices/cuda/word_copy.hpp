@@ -28,7 +28,8 @@ class WordCopy {
 
   // Waits for the copy until `patience` after its beginning. False: not yet. Errors: GpuErrc.
   [[nodiscard]] Result<bool> is_done();
-  [[nodiscard]] std::uint64_t word() const;  // after is_done() has returned true
+  [[nodiscard]] bool rests() { return is_done_ || session_->rests(); }  // the destructor would not wait
+  [[nodiscard]] std::uint64_t word() const;                             // after is_done() has returned true
 
  private:
   WordCopy(GpuUnit& unit, PinnedSlot slot, std::unique_ptr<GpuSession> session);

@@ -272,7 +272,9 @@ Status NcclTeams::together(std::vector<GpuUnit*> const& units, char const* what,
   if (status) status = wait(parts, what);
   if (!status) {
     give_up(*team, status.error());
-    return status;  // destroys the sessions, which wait for their queues
+    // The error may say that another part's GPU is lost.
+    for (auto& part : parts) part.unit->end(std::move(part.session), Error(GpuErrc::failed, status.error().detail));
+    return status;
   }
   for (auto& part : parts) {
     auto use = part.session->use();

@@ -43,8 +43,10 @@ NcclTeams::Tell tell(std::shared_ptr<Said> const& said) {
 
 // GPUs without access to each other's memory, which NCCL does not need, with a tensor of floats on each.
 struct Worker {
-  explicit Worker(std::size_t gpus, std::chrono::milliseconds nccl_patience = patience)
-      : team(gpus, false), nccl(NcclLibrary::load(NCCL_DOUBLE).value(), tell(said), nccl_patience) {
+  explicit Worker(std::size_t gpus, std::chrono::milliseconds nccl_patience = patience,
+                  std::chrono::milliseconds gpu_patience = patience)
+      : team(gpus, false, {.arena_bytes = 32 << 20, .patience = gpu_patience}),
+        nccl(NcclLibrary::load(NCCL_DOUBLE).value(), tell(said), nccl_patience) {
     for (std::size_t n = 0; n < gpus; ++n) tensors.push_back(team.put(n, random_floats(count, n)));
     result = team.make_room(1, size);
   }
@@ -232,6 +234,19 @@ TEST_CASE("a collective that does not end is one that has failed") {
   CHECK(worker.sum().error().detail == "cuda:0, cuda:1: ncclReduce took longer than 20 ms");
   CHECK(library.stuck() == 0);
   CHECK(library.open_communicators() == 0);
+}
+
+TEST_CASE("GPUs that hang below NCCL are lost, and nobody waits for them") {
+  NcclDouble const library;
+  Worker worker(2, std::chrono::milliseconds(20), std::chrono::milliseconds(20));
+  REQUIRE(worker.get_ready());
+  for (auto* const gpu : worker.team.gpus) gpu->hang();
+  CHECK(worker.sum().error().detail == "cuda:0, cuda:1: ncclReduce took longer than 20 ms");
+  for (auto const* const unit : worker.team.units)
+    CHECK(unit->lost().value().ends_with(": work took longer than 20 ms"));
+  for (auto* const gpu : worker.team.gpus) gpu->go_on();
+  for (auto* const unit : worker.team.units)
+    while (!unit->rests()) {}
 }
 
 TEST_CASE("communicators that are made too late are destroyed") {

@@ -1,6 +1,7 @@
 #include "worker/engine/gpu/device_work.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace chorus::engine {
@@ -135,7 +136,15 @@ Result<links::Lend> DeviceWork::lend(std::uint64_t incarnation) {
 }
 
 DeviceWork::~DeviceWork() {
-  if (session_ && !error_ && pieces_ == 0) unit_.give_back(std::move(session_));
+  if (!session_) return;
+  if (!error_ && pieces_ == 0) {
+    unit_.give_back(std::move(session_));
+    return;
+  }
+  using Used = std::tuple<PinnedArea, std::shared_ptr<devices::GpuMemory>, std::shared_ptr<devices::GpuMemory>,
+                          std::vector<OfPeer>>;
+  unit_.abandon(std::move(session_),
+                std::make_shared<Used>(std::move(pinned_), std::move(memory_), std::move(twin_), std::move(borrowed_)));
 }
 
 std::string DeviceWork::device() const { return devices::device_name(unit_.gpu().info().index); }

@@ -196,7 +196,7 @@ class DeviceWork final : private Sharers {
   Clock::TimePoint still_since_;
   std::optional<Error> error_;
   std::array<std::optional<devices::Mark>, devices::lane_count> last_marks_;
-  std::unique_ptr<devices::GpuSession> session_;  // destroyed first: waits for work that still uses the other members
+  std::unique_ptr<devices::GpuSession> session_;
 };
 
 }  // namespace chorus::engine

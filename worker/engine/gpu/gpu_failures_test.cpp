@@ -176,7 +176,7 @@ TEST_CASE("at the deadline a device that hangs is named, and its memory is kept 
   CHECK(!hanging->unit.lost());
 }
 
-TEST_CASE("a device that never comes to rest is lost after ten seconds, and its run ends") {
+TEST_CASE("a device that never comes to rest is lost after ten seconds, and its run ends without waiting for it") {
   auto options = on_gpus(2);
   auto const hanging = options.gpus[0];
   LoopbackFleet fleet(std::move(options));
@@ -190,7 +190,10 @@ TEST_CASE("a device that never comes to rest is lost after ten seconds, and its 
   fleet.pass(10'000ms);
   CHECK(collective.has_ended(0));
   CHECK(mentions(hanging->unit.lost().value(), "has not done for too long"));
+  fleet.let_move();
+  CHECK_FALSE(hanging->unit.rests());  // the run has gone, and its work has not
   hanging->gpu.go_on();
+  while (!hanging->unit.rests()) {}
 }
 
 TEST_CASE("a run that is aborted at any moment ends everywhere, and nothing is written afterwards") {

@@ -16,21 +16,17 @@ using devices::Lane;
 using devices::Mark;
 using devices::PinnedPool;
 
-// A piece that takes longer means that the device is lost.
-constexpr std::chrono::seconds patience{10};
-
 bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
 
-Status done(GpuSession& session, Mark mark) {
-  auto const reached = wait_for(session, mark, std::chrono::steady_clock::now() + patience);
+Status done(devices::GpuUnit const& unit, GpuSession& session, Mark mark) {
+  auto const reached = wait_for(session, mark, std::chrono::steady_clock::now() + unit.patience());
   if (!reached) return reached.error();
-  if (!*reached) return Error(GpuErrc::lost, "a step took longer than 10 seconds on the device");
-  return ok();
+  return *reached ? ok() : Status(unit.took_too_long("a part of a step"));
 }
 
-Status all_done(GpuSession& session, Lane lane) {
+Status all_done(devices::GpuUnit const& unit, GpuSession& session, Lane lane) {
   auto const mark = session.mark(lane);
-  return mark ? done(session, *mark) : Status(mark.error());
+  return mark ? done(unit, session, *mark) : Status(mark.error());
 }
 
 GpuUse since(GpuUse const& now, GpuUse const& before) {
@@ -58,13 +54,13 @@ static_assert(static_cast<int>(Method::sgd) == static_cast<int>(devices::StepMet
 // the other.
 class GpuElements::Conveyor {
  public:
-  Conveyor(GpuSession& session, Slots& slots, std::array<std::shared_ptr<devices::GpuMemory>, 2> const& arriving)
-      : session_(session), slots_(slots), arriving_(arriving) {}
+  Conveyor(GpuElements const& elements, GpuSession& session, Slots& slots)
+      : unit_(elements.unit_), session_(session), slots_(slots), arriving_(elements.arriving_) {}
 
   // Queues a copy of the piece and returns its address for later work on Lane::compute, until release().
   [[nodiscard]] Result<std::byte*> bring(std::span<std::byte const> piece) {
     auto const turn = next_ % 2;
-    if (auto const free = done(session_, copied_[turn]); !free) return free.error();
+    if (auto const free = done(unit_, session_, copied_[turn]); !free) return free.error();
     auto const slot = slots_[turn]->bytes().first(piece.size());
     std::memcpy(slot.data(), piece.data(), piece.size());
     auto* const place = arriving_[turn]->bytes().data();
@@ -85,6 +81,7 @@ class GpuElements::Conveyor {
   }
 
  private:
+  devices::GpuUnit const& unit_;
   GpuSession& session_;
   Slots& slots_;
   std::array<std::shared_ptr<devices::GpuMemory>, 2> const& arriving_;
@@ -135,7 +132,7 @@ Status GpuElements::fill(Held const& array) {
   };
   array.dtype == Dtype::f64 ? fill_with(array.initial) : fill_with(static_cast<float>(array.initial));
   if (auto const begun = unit_.upload(memory.data(), piece); !begun) return begun;
-  return in_session([&](GpuSession& session) -> Status {
+  return in_session(nullptr, [&](GpuSession& session) -> Status {
     for (std::uint64_t filled = piece.size(); filled < memory.size(); filled *= 2) {
       auto const bytes = std::min<std::uint64_t>(filled, memory.size() - filled);
       auto const copied = session.copy(Lane::compute, memory.data() + filled, memory.data(), bytes);
@@ -145,10 +142,10 @@ Status GpuElements::fill(Held const& array) {
   });
 }
 
-// Runs work on the session. After an error the session is destroyed, which waits for its queued work: slots and memory
-// are free then.
+// Runs work on the session. After an error no work is under way, unless the GPU is lost: then the session keeps the
+// slots as long as it needs them.
 template <class Work>
-Status GpuElements::in_session(Work const& work) {
+Status GpuElements::in_session(std::shared_ptr<Slots> slots, Work const& work) {
   if (auto const why = unit_.lost()) return Error(GpuErrc::lost, *why);
   if (session_ == nullptr) {
     auto session = unit_.gpu().session();
@@ -157,13 +154,12 @@ Status GpuElements::in_session(Work const& work) {
     counted_ = {};
   }
   auto status = work(*session_);
-  if (status) status = all_done(*session_, Lane::compute);
+  if (status) status = all_done(unit_, *session_, Lane::compute);
   auto const use = session_->use();
   unit_.count(since(use, counted_));
   counted_ = use;
   if (status) return status;
-  unit_.saw(status.error());
-  session_ = nullptr;
+  unit_.end(std::move(session_), status.error(), std::move(slots));
   return status;
 }
 
@@ -199,7 +195,7 @@ Status GpuElements::adopt(std::span<std::byte const> values) {
   if (auto const written = write("values", values); !written) return written;
   auto const* const master = find("master");
   if (master == nullptr) return ok();
-  return in_session([&](GpuSession& session) {
+  return in_session(nullptr, [&](GpuSession& session) {
     auto const& held = arrays_.front();
     std::byte const* const source = held.memory->bytes().data();
     auto* const destination = master->memory->bytes().data();
@@ -220,15 +216,15 @@ Result<std::shared_ptr<GpuElements::Slots>> GpuElements::reserve() const {
 }
 
 Status GpuElements::step(Optimizer const& optimizer, Step const& step, std::span<Gradient const> gradients,
-                         bool averages, Slots& slots) {
+                         bool averages, std::shared_ptr<Slots> const& slots) {
   auto const dtype = gradients.front().dtype;
   auto const size = element_bytes(dtype);
   auto const divisor = static_cast<std::uint32_t>(gradients.size());
   auto const scale = averages ? devices::scale_of_average(dtype, gradients.size()) : 1;
   bool const wide = is_half(dtype);  // partial sums are f32
   auto* const sums = sums_->bytes().data();
-  return in_session([&](GpuSession& session) -> Status {
-    Conveyor conveyor(session, slots, arriving_);
+  return in_session(slots, [&](GpuSession& session) -> Status {
+    Conveyor conveyor(*this, session, *slots);
     auto const piece = arriving_.front()->bytes().size() / size;
     for (std::uint64_t at = 0; at < optimizer.elements(); at += piece) {
       auto const count = std::min<std::uint64_t>(piece, optimizer.elements() - at);
@@ -264,10 +260,11 @@ Status GpuElements::step(Optimizer const& optimizer, Step const& step, std::span
 }
 
 Status GpuElements::step_rows(Optimizer& optimizer, std::span<std::uint64_t const> rows, std::uint64_t row_elements,
-                              Gradient gradient, std::optional<double> gradient_norm, Slots& slots) {
+                              Gradient gradient, std::optional<double> gradient_norm,
+                              std::shared_ptr<Slots> const& slots) {
   auto const size = element_bytes(gradient.dtype);
-  return in_session([&](GpuSession& session) -> Status {
-    Conveyor conveyor(session, slots, arriving_);
+  return in_session(slots, [&](GpuSession& session) -> Status {
+    Conveyor conveyor(*this, session, *slots);
     auto const piece = arriving_.front()->bytes().size() / size;
     auto const total = rows.size() * row_elements;
     Step step;

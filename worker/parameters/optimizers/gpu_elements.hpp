@@ -42,11 +42,12 @@ class GpuElements {
   // Steps all elements by gradients in host memory, summed in their order: ((g0 + g1) + g2) ..., divided by their
   // number if `averages`.
   [[nodiscard]] Status step(Optimizer const& optimizer, Step const& step, std::span<Gradient const> gradients,
-                            bool averages, Slots& slots);
+                            bool averages, std::shared_ptr<Slots> const& slots);
   // Steps these rows like Optimizer::step_rows, and counts their steps in the optimizer. `gradient_norm` is given if
   // the optimizer wants it.
   [[nodiscard]] Status step_rows(Optimizer& optimizer, std::span<std::uint64_t const> rows, std::uint64_t row_elements,
-                                 Gradient gradient, std::optional<double> gradient_norm, Slots& slots);
+                                 Gradient gradient, std::optional<double> gradient_norm,
+                                 std::shared_ptr<Slots> const& slots);
 
   [[nodiscard]] devices::GpuUnit& unit() const { return unit_; }
 
@@ -64,7 +65,7 @@ class GpuElements {
   [[nodiscard]] Status seen(Status status) const;  // tells the unit of a lost device
   [[nodiscard]] Status fill(Held const& array);
   template <class Work>
-  [[nodiscard]] Status in_session(Work const& work);
+  [[nodiscard]] Status in_session(std::shared_ptr<Slots> slots, Work const& work);
   [[nodiscard]] Status queue(Optimizer const& optimizer, Step const& step, std::uint64_t first_element,
                              std::uint64_t count, std::byte const* gradient, Dtype gradient_dtype);
   [[nodiscard]] Held const* find(std::string_view array) const;
@@ -74,7 +75,7 @@ class GpuElements {
   std::array<std::shared_ptr<devices::GpuMemory>, 2> arriving_;  // pieces of gradients
   std::shared_ptr<devices::GpuMemory> sums_;                     // of a piece; for f16 and bf16 in f32
   devices::GpuUse counted_;
-  std::unique_ptr<devices::GpuSession> session_;  // destroyed first: its destructor waits for queued work
+  std::unique_ptr<devices::GpuSession> session_;  // with nothing queued between calls
 };
 
 }  // namespace chorus::parameters

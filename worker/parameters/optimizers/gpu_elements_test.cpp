@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "worker/devices/cuda/testing/gpu_double.hpp"
@@ -72,11 +73,11 @@ class Twins {
         .run({sources.data(), sources.size(), &destination, 1, sum.size() / element_bytes(dtype), false},
              {.divisor = static_cast<std::uint32_t>(sources.size())});
     here_.apply(here_.begin_step(norm), values_, 0, {sum, dtype});
-    return elements_->step(there_, there_.begin_step(norm), all, averages, *elements_->reserve().value());
+    return elements_->step(there_, there_.begin_step(norm), all, averages, elements_->reserve().value());
   }
   Status step_rows(std::vector<std::uint64_t> const& rows, Bytes const& gradient, Dtype dtype) {
     here_.step_rows(values_, rows, {gradient, dtype}, 1.0);
-    return elements_->step_rows(there_, rows, row_elements_, {gradient, dtype}, 1.0, *elements_->reserve().value());
+    return elements_->step_rows(there_, rows, row_elements_, {gradient, dtype}, 1.0, elements_->reserve().value());
   }
 
   // Returns "" or the array that differs.
@@ -192,6 +193,34 @@ TEST_CASE("a device that fails at any of its operations gives an error, and leav
   std::int64_t operations = 0;
   while (!run(operations)) ++operations;
   CHECK(operations > 8);
+}
+
+TEST_CASE("a step on a device that hangs ends with the device lost, and its pinned memory is kept until it goes on") {
+  auto owned = std::make_unique<GpuDouble>();
+  auto& gpu = *owned;
+  devices::GpuUnit unit(std::move(owned),
+                        {.arena_bytes = 1 << 20, .pinned_bytes = 8 << 20, .patience = std::chrono::milliseconds(20)});
+  auto optimizer = optimizer_of({.elements = 1000}, Optimizer::State::elsewhere);
+  auto const elements = GpuElements::make(unit, optimizer).value();
+  gpu.hang();
+  auto const bytes = numbers(Dtype::f32, 1000, 9);
+  Gradient const gradient{bytes, Dtype::f32};
+  auto const stepped =
+      elements->step(optimizer, optimizer.begin_step({}), {&gradient, 1}, false, elements->reserve().value());
+  CHECK(stepped.error().detail == "cuda:0: a part of a step took longer than 20 ms");
+  CHECK(unit.lost().has_value());
+  auto const free_slots = [&unit] {
+    std::vector<devices::PinnedSlot> slots;
+    for (;;) {
+      auto slot = unit.pinned().take();
+      if (!slot) return slots.size();
+      slots.push_back(std::move(*slot));
+    }
+  };
+  CHECK(free_slots() == 6);
+  gpu.go_on();
+  while (!unit.rests()) {}
+  CHECK(free_slots() == 8);
 }
 
 TEST_CASE("a shard for which the device has no room is refused with the sizes") {

@@ -68,7 +68,7 @@ Status Shard::prepare_gpu_step(Change& change, std::vector<Push> gradients) {
   if (first.kind == PushKind::rows) {
     for (auto const& push : gradients) change.bytes_ += 2 * push.data->size_bytes();
     change.begin_ = [this, gradients = std::move(gradients), held = std::move(*slots)] {
-      return step_rows_on_gpu(gradients, *held);
+      return step_rows_on_gpu(gradients, held);
     };
     return ok();
   }
@@ -81,13 +81,13 @@ Status Shard::prepare_gpu_step(Change& change, std::vector<Push> gradients) {
     sum = std::move(*acquired);
   }
   change.begin_ = [this, gradients = std::move(gradients), sum = std::move(sum), held = std::move(*slots)] {
-    return step_on_gpu(gradients, sum, *held);
+    return step_on_gpu(gradients, sum, held);
   };
   return ok();
 }
 
 Status Shard::step_on_gpu(std::vector<Push> const& gradients, std::shared_ptr<tensors::Block> const& sum,
-                          GpuElements::Slots& slots) {
+                          std::shared_ptr<GpuElements::Slots> const& slots) {
   std::vector<Gradient> all;
   for (auto const& push : gradients) all.push_back(gradient_of(push));
   std::optional<double> norm;
@@ -101,7 +101,7 @@ Status Shard::step_on_gpu(std::vector<Push> const& gradients, std::shared_ptr<te
   return gpu_->step(optimizer_, optimizer_.begin_step(norm), all, spec_.averages && !sum, slots);
 }
 
-Status Shard::step_rows_on_gpu(std::vector<Push> const& gradients, GpuElements::Slots& slots) {
+Status Shard::step_rows_on_gpu(std::vector<Push> const& gradients, std::shared_ptr<GpuElements::Slots> const& slots) {
   MergedRows merged;
   auto const gradient = merge(gradients, merged);
   if (merged.rows.empty()) return ok();

@@ -207,8 +207,9 @@ class Shard {
   [[nodiscard]] Status prepare_gpu_values(Change& change);
   [[nodiscard]] Status prepare_gpu_step(Change& change, std::vector<Push> gradients);
   [[nodiscard]] Status step_on_gpu(std::vector<Push> const& gradients, std::shared_ptr<tensors::Block> const& sum,
-                                   GpuElements::Slots& slots);
-  [[nodiscard]] Status step_rows_on_gpu(std::vector<Push> const& gradients, GpuElements::Slots& slots);
+                                   std::shared_ptr<GpuElements::Slots> const& slots);
+  [[nodiscard]] Status step_rows_on_gpu(std::vector<Push> const& gradients,
+                                        std::shared_ptr<GpuElements::Slots> const& slots);
   [[nodiscard]] Status add_gpu_arrays(ShardImage& image) const;
   [[nodiscard]] std::span<std::byte> gpu_place_for(std::string_view array);
 

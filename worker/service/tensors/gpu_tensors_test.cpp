@@ -230,6 +230,20 @@ TEST_CASE("a GPU that is lost: its tensors are problems, the worker is not ready
   CHECK(worker.put_bytes("host", "1").status == 201);
 }
 
+TEST_CASE("a GPU that hangs stops neither the API of its worker nor the worker's end") {
+  auto options = test_options();
+  options.gpu_limits.patience = std::chrono::milliseconds(20);
+  GpuWorker worker(1, options);
+  worker.gpu().hang();
+  auto const put = put_on(worker, "cuda:0", "1");
+  CHECK(put.code() == "device_failed");
+  CHECK(detail(put) == "cuda:0: a copy took longer than 20 ms");
+  CHECK(put_on(worker, "cuda:0", "1").code() == "device_failed");
+  CHECK(worker.get("/livez").status == 200);
+  CHECK(worker.put_bytes("host", "1").status == 201);
+  CHECK(detail(worker.get("/readyz")) == "a GPU is lost: cuda:0: a copy took longer than 20 ms");
+}
+
 TEST_CASE("a client that goes away in the middle leaves nothing behind") {
   auto options = test_options();
   options.gpu_limits.pinned_bytes = 2 << 20;

@@ -24,27 +24,32 @@ using http::Checked;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds between_looks{50};
-// Longer than any copy of a slot takes on a device that works.
-constexpr std::chrono::seconds staging_patience{10};
 // For a free slot: copies hold slots only briefly, runs may hold them longer.
 constexpr std::chrono::seconds patience_for_slots{2};
 constexpr std::chrono::milliseconds between_attempts{1};
 
-// Pieces on their way to or from a GPU, each in a slot. Lives only as long as the transfer.
+// Pieces on their way to or from a block on a GPU, each in a slot. Lives only as long as the transfer.
 class Shuttle {
  public:
-  Shuttle(devices::GpuUnit& gpu, Lane lane, std::vector<devices::PinnedSlot> slots,
+  Shuttle(std::shared_ptr<tensors::Block const> block, Lane lane, std::vector<devices::PinnedSlot> slots,
           std::unique_ptr<devices::GpuSession> session)
-      : gpu_(gpu), lane_(lane), slots_(std::move(slots)), session_(std::move(session)), marks_(slots_.size()) {}
+      : gpu_(*block->gpu()),
+        lane_(lane),
+        used_(std::make_shared<Used>(std::move(block), std::move(slots))),
+        session_(std::move(session)),
+        marks_(used_->slots.size()) {}
   ~Shuttle() {
     gpu_.count(session_->use());
-    if (is_idle()) gpu_.give_back(std::move(session_));
+    if (is_idle())
+      gpu_.give_back(std::move(session_));
+    else
+      gpu_.abandon(std::move(session_), std::move(used_));
   }
   Shuttle(Shuttle const&) = delete;
   Shuttle& operator=(Shuttle const&) = delete;
 
-  [[nodiscard]] std::size_t slots() const { return slots_.size(); }
-  [[nodiscard]] std::span<std::byte> slot(std::size_t n) const { return slots_[n].bytes(); }
+  [[nodiscard]] std::size_t slots() const { return used_->slots.size(); }
+  [[nodiscard]] std::span<std::byte> slot(std::size_t n) const { return used_->slots[n].bytes(); }
 
   // Copies between slot n and the GPU's memory.
   [[nodiscard]] Status move(std::size_t n, std::byte* to, std::byte const* from, std::uint64_t bytes) {
@@ -67,9 +72,15 @@ class Shuttle {
     return error;
   }
 
-  [[nodiscard]] std::string name() const { return devices::device_name(gpu_.gpu().info().index); }
+  [[nodiscard]] devices::GpuUnit& gpu() const { return gpu_; }
 
  private:
+  struct Used {
+    Used(std::shared_ptr<tensors::Block const> b, std::vector<devices::PinnedSlot> s)
+        : block(std::move(b)), slots(std::move(s)) {}
+    std::shared_ptr<tensors::Block const> const block;
+    std::vector<devices::PinnedSlot> const slots;
+  };
   [[nodiscard]] bool is_idle() {
     if (has_failed_) return false;
     for (auto const mark : marks_)
@@ -79,14 +90,16 @@ class Shuttle {
 
   devices::GpuUnit& gpu_;
   Lane const lane_;
-  std::vector<devices::PinnedSlot> const slots_;
-  std::unique_ptr<devices::GpuSession> session_;  // destroyed first: waits for work that still uses the slots
+  std::shared_ptr<Used const> used_;
+  std::unique_ptr<devices::GpuSession> session_;
   std::vector<devices::Mark> marks_;
   bool has_failed_ = false;
 };
 
 // Takes up to slots_max free slots, and waits for one if there is none.
-awaitable<Result<std::shared_ptr<Shuttle>>> open_shuttle(devices::GpuUnit& gpu, Lane lane, std::size_t slots_max) {
+awaitable<Result<std::shared_ptr<Shuttle>>> open_shuttle(std::shared_ptr<tensors::Block const> block, Lane lane,
+                                                         std::size_t slots_max) {
+  auto& gpu = *block->gpu();
   auto const executor = co_await boost::asio::this_coro::executor;
   boost::asio::steady_timer pause(executor);
   auto const deadline = steady_clock::now() + patience_for_slots;
@@ -110,28 +123,28 @@ awaitable<Result<std::shared_ptr<Shuttle>>> open_shuttle(devices::GpuUnit& gpu, 
     gpu.saw(session.error());
     co_return session.error();
   }
-  co_return std::make_shared<Shuttle>(gpu, lane, std::move(slots), std::move(*session));
+  co_return std::make_shared<Shuttle>(std::move(block), lane, std::move(slots), std::move(*session));
 }
 
 // Waits until the copy of slot n is done.
 awaitable<Status> moved(std::shared_ptr<Shuttle> shuttle, std::size_t n) {
   auto const executor = co_await boost::asio::this_coro::executor;
   boost::asio::steady_timer pause(executor);
-  auto const deadline = steady_clock::now() + staging_patience;
+  auto const deadline = steady_clock::now() + shuttle->gpu().patience();
   for (;;) {
     auto const reached = shuttle->has_moved(n);
     if (!reached) co_return reached.error();
     if (*reached) co_return ok();
-    if (steady_clock::now() >= deadline)
-      co_return shuttle->seen(Error(devices::GpuErrc::lost, shuttle->name() + ": a copy took longer than 10 seconds"));
+    if (steady_clock::now() >= deadline) co_return shuttle->seen(shuttle->gpu().took_too_long("a copy"));
     pause.expires_after(between_looks);
     co_await pause.async_wait(boost::asio::use_awaitable);
   }
 }
 
 // Copies one piece that has arrived.
-awaitable<Status> move_in(devices::GpuUnit& gpu, std::byte* to, std::span<std::byte const> piece) {
-  auto const shuttle = co_await open_shuttle(gpu, Lane::in, 1);
+awaitable<Status> move_in(std::shared_ptr<tensors::Block const> block, std::byte* to,
+                          std::span<std::byte const> piece) {
+  auto const shuttle = co_await open_shuttle(std::move(block), Lane::in, 1);
   if (!shuttle) co_return shuttle.error();
   auto* const slot = (*shuttle)->slot(0).data();
   std::memcpy(slot, piece.data(), piece.size());
@@ -166,7 +179,7 @@ awaitable<Status> move_out(std::shared_ptr<Reading> reading) {
     next.push_back({std::move(*buffer), bytes});
   }
   if (next.empty()) co_return ok();
-  auto const opened = co_await open_shuttle(*reading->block->gpu(), Lane::out, next.size());
+  auto const opened = co_await open_shuttle(reading->block, Lane::out, next.size());
   if (!opened) co_return opened.error();
   auto const& shuttle = *opened;
   next.resize(std::min(next.size(), shuttle->slots()));
@@ -209,8 +222,7 @@ awaitable<Result<std::shared_ptr<tensors::Block>>> acquire_on_gpu(devices::GpuUn
 awaitable<Checked<std::string>> receive_on_gpu(http::Body& body, std::shared_ptr<tensors::Block> block,
                                                std::optional<DigestAlgorithm> digest, tensors::Pool& pool,
                                                Helper& helper) {
-  auto& gpu = *block->gpu();
-  if (auto const why = gpu.lost()) co_return to_problem(Error(devices::GpuErrc::lost, *why));
+  if (auto const why = block->gpu()->lost()) co_return to_problem(Error(devices::GpuErrc::lost, *why));
   auto left = block->bytes();
   auto const acquired =
       co_await acquire_prepared(pool, helper, std::min<std::uint64_t>(left.size(), PinnedPool::slot_bytes));
@@ -228,7 +240,7 @@ awaitable<Checked<std::string>> receive_on_gpu(http::Body& body, std::shared_ptr
       };
       static_cast<void>(co_await helper.compute(add));
     }
-    if (auto const there = co_await move_in(gpu, left.data(), piece); !there) co_return to_problem(there.error());
+    if (auto const there = co_await move_in(block, left.data(), piece); !there) co_return to_problem(there.error());
     left = left.subspan(piece.size());
   } while (!left.empty());
   co_return digester != nullptr ? digester->finish().base64 : std::string();

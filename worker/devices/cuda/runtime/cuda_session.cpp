@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "worker/devices/cuda/kernels/kernels.hpp"
@@ -164,6 +165,12 @@ class CudaSession final : public Session {
     if (e != cudaSuccess) return error_of(info_, "what was queued", e);
     account(queue, mark.lane, work);
     return true;
+  }
+
+  bool rests() override {
+    return !use_device() || std::ranges::none_of(queues_, [](Queue const& queue) {
+      return queue.stream != nullptr && cudaStreamQuery(queue.stream) == cudaErrorNotReady;
+    });
   }
 
   GpuUse use() override {

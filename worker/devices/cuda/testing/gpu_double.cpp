@@ -7,14 +7,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <stdexcept>
 #include <string>
 
-#include "worker/devices/cuda/testing/code_double.hpp"
-#include "worker/devices/cuda/testing/double_queue.hpp"
-#include "worker/devices/cuda/testing/step_double.hpp"
+#include "worker/devices/cuda/testing/double_session.hpp"
 
 namespace chorus::devices::testing {
 namespace {
@@ -42,177 +38,6 @@ std::uint64_t place_of(std::uint64_t offset) { return offset / page % (uses_byte
 std::uint64_t rounded(std::uint64_t bytes) { return (bytes + page - 1) / page * page; }
 
 }  // namespace
-
-// Work waits in its queue. Each call of reached() does one operation.
-class DoubleSession final : public GpuSession {
- public:
-  DoubleSession(GpuDouble& gpu, std::uint64_t seed) : gpu_(gpu), random_(seed) {
-    for (auto& queue : queues_) queue.gpu = &gpu;
-  }
-  DoubleSession(DoubleSession const&) = delete;
-  DoubleSession& operator=(DoubleSession const&) = delete;
-  ~DoubleSession() override {
-    while (do_one()) {}
-  }
-
-  Status copy(Lane lane, std::byte* to, std::byte const* from, std::uint64_t bytes) override {
-    if (auto const works = gpu_.work(); !works) return works;
-    if (lane == Lane::in) use_.in_bytes += bytes;
-    if (lane == Lane::out) use_.out_bytes += bytes;
-    of(lane).work.push_back({[this, to, from, bytes] {
-                               if (bytes != 0) std::memmove(gpu_.real(to, bytes), gpu_.real(from, bytes), bytes);
-                             },
-                             {},
-                             {}});
-    ++of(lane).queued;
-    return ok();
-  }
-
-  Status fold(ReduceOp op, Dtype dtype, ReduceArguments const& arguments, Reducer::How how) override {
-    if (auto const works = gpu_.work(); !works) return works;
-    std::vector<std::byte const*> sources(arguments.sources, arguments.sources + arguments.source_count);
-    std::vector<std::byte*> destinations(arguments.destinations, arguments.destinations + arguments.destination_count);
-    std::vector<float> weights;
-    if (how.weights != nullptr) weights.assign(how.weights, how.weights + arguments.source_count);
-    auto const elements = arguments.elements;
-    use_.folded_bytes += elements * element_bytes(dtype) * (sources.size() - 1);
-    ++use_.kernels;
-    of(Lane::compute)
-        .work.push_back({[this, op, dtype, sources, destinations, elements, weights, how] {
-                           auto weighed = how;
-                           weighed.weights = weights.empty() ? nullptr : weights.data();
-                           run(op, dtype, sources, destinations, elements, weighed);
-                         },
-                         {},
-                         {}});
-    ++of(Lane::compute).queued;
-    return ok();
-  }
-
-  Status step(StepOrder const& order) override {
-    if (auto const works = gpu_.work(); !works) return works;
-    use_.stepped_bytes += order.elements * element_bytes(order.wide_gradient ? Dtype::f32 : order.dtype);
-    ++use_.kernels;
-    of(Lane::compute).work.push_back({[this, order] { take_step(behind(order)); }, {}, {}});
-    ++of(Lane::compute).queued;
-    return ok();
-  }
-
-  Status code(CodeOrder const& order) override {
-    if (auto const works = gpu_.work(); !works) return works;
-    ++use_.kernels;
-    auto const real = [this](std::byte const* shown, std::uint64_t bytes) { return gpu_.real(shown, bytes); };
-    of(Lane::compute).work.push_back({[real, order] { convert(order, real); }, {}, {}});
-    ++of(Lane::compute).queued;
-    return ok();
-  }
-
-  Result<void*> queue(Lane lane) override {
-    if (auto const works = gpu_.work(); !works) return works.error();
-    return static_cast<void*>(static_cast<DoubleQueue*>(&of(lane)));
-  }
-
-  Result<Mark> mark(Lane lane) override {
-    if (auto const works = gpu_.work(); !works) return works.error();
-    return Mark{lane, of(lane).queued};
-  }
-
-  Status follow(Lane lane, Mark mark) override {
-    of(lane).work.push_back({{}, {}, mark});
-    ++of(lane).queued;
-    return ok();
-  }
-
-  Result<bool> reached(Mark mark) override {
-    if (is_reached(mark)) return true;
-    if (auto const works = gpu_.work(); !works) return works.error();
-    if (!gpu_.hangs_) static_cast<void>(do_one());
-    return is_reached(mark);
-  }
-
-  GpuUse use() override { return use_; }
-  std::vector<GpuSpan> spans() override { return spans_; }
-  void start_over() override {
-    use_ = {};
-    spans_.clear();
-    clock_ = 0;
-  }
-
- private:
-  struct Work {
-    std::function<void()> act;    // null: waits for the mark
-    std::function<bool()> ready;  // null: at once
-    Mark after;
-  };
-  struct Queue final : DoubleQueue {
-    void push(std::function<bool()> ready, std::function<void()> act) override {
-      work.push_back({std::move(act), std::move(ready), {}});
-      ++queued;
-    }
-    std::byte* behind(std::byte const* memory, std::uint64_t bytes) override { return gpu->real(memory, bytes); }
-    std::uint32_t device() override { return gpu->info().index; }
-
-    GpuDouble* gpu = nullptr;
-    std::deque<Work> work;
-    std::uint64_t queued = 0;
-    std::uint64_t done = 0;
-  };
-  Queue& of(Lane lane) { return queues_[static_cast<std::size_t>(lane)]; }
-  bool is_reached(Mark mark) { return of(mark.lane).done >= mark.number; }
-
-  // Does the next operation of a random queue that can go on. False if none can.
-  bool do_one() {
-    auto const from = random_() % lane_count;
-    for (std::size_t i = 0; i < lane_count; ++i) {
-      auto const lane = (from + i) % lane_count;
-      auto& queue = queues_[lane];
-      if (queue.work.empty()) continue;
-      auto const& next = queue.work.front();
-      if (!next.act && !is_reached(next.after)) continue;
-      if (next.ready && !next.ready()) continue;
-      if (next.act) {
-        next.act();
-        if (spans_.size() < spans_max) spans_.push_back({static_cast<Lane>(lane), clock_, clock_ + 1, 1});
-        ++clock_;
-      }
-      queue.work.pop_front();
-      ++queue.done;
-      ++gpu_.operations_;
-      return true;
-    }
-    return false;
-  }
-
-  void run(ReduceOp op, Dtype dtype, std::vector<std::byte const*> sources, std::vector<std::byte*> destinations,
-           std::uint64_t elements, Reducer::How how) const {
-    auto const narrow = elements * element_bytes(dtype);
-    auto const wide = elements * sizeof(float);
-    for (std::size_t s = 0; s < sources.size(); ++s)
-      sources[s] = gpu_.real(sources[s], s == 0 && how.wide_source ? wide : narrow);
-    for (auto& destination : destinations) destination = gpu_.real(destination, how.wide_results ? wide : narrow);
-    Reducer(op, dtype).run({sources.data(), sources.size(), destinations.data(), destinations.size(), elements, false},
-                           how);
-  }
-
-  // Returns the same order with accessible addresses.
-  [[nodiscard]] StepOrder behind(StepOrder order) const {
-    bool const is_half = order.dtype == Dtype::f16 || order.dtype == Dtype::bf16;
-    auto const own = order.elements * element_bytes(order.dtype);
-    auto const wide = is_half ? order.elements * sizeof(float) : own;
-    order.values = gpu_.real(order.values, own);
-    order.gradient = gpu_.real(order.gradient, order.wide_gradient ? wide : own);
-    for (auto* const at : {&order.master, &order.first, &order.second})
-      if (*at != nullptr) *at = gpu_.real(*at, wide);
-    return order;
-  }
-
-  GpuDouble& gpu_;
-  std::array<Queue, lane_count> queues_;
-  std::minstd_rand random_;
-  GpuUse use_;
-  std::vector<GpuSpan> spans_;
-  std::int64_t clock_ = 0;
-};
 
 GpuDouble::GpuDouble(std::uint32_t index, std::uint64_t memory_bytes, std::uint64_t seed) : seed_(seed) {
   info_.index = index;
@@ -283,7 +108,20 @@ std::span<std::byte> GpuDouble::behind(std::span<std::byte const> memory) const 
   return {real(memory.data(), memory.size()), memory.size()};
 }
 
+Result<std::shared_lock<std::shared_timed_mutex>> GpuDouble::unheld() {
+  std::shared_lock lock(still_, patience_with_still_);
+  if (!lock) return Error(GpuErrc::failed, "cuda:" + std::to_string(info_.index) + ": the double is held still");
+  return lock;
+}
+
+bool GpuDouble::is_lost() const {
+  std::scoped_lock lock(mutex_);
+  return lost_;
+}
+
 Result<std::uint64_t> GpuDouble::free_bytes() {
+  auto const moves = unheld();
+  if (!moves) return moves.error();
   std::scoped_lock lock(mutex_);
   auto free = info_.memory_bytes;
   for (auto const& [offset, size] : used_) free -= size;
@@ -291,7 +129,8 @@ Result<std::uint64_t> GpuDouble::free_bytes() {
 }
 
 Result<std::byte*> GpuDouble::allocate(std::uint64_t bytes) {
-  std::shared_lock const moves(still_);
+  auto const moves = unheld();
+  if (!moves) return moves.error();
   std::scoped_lock lock(mutex_);
   if (lost_) return Error(GpuErrc::lost, "the double was lost");
   auto const size = rounded(std::max<std::uint64_t>(bytes, 1));
@@ -320,7 +159,8 @@ void GpuDouble::free(std::byte* memory) {
 }
 
 Result<std::byte*> GpuDouble::allocate_pinned(std::uint64_t bytes) {
-  std::shared_lock const moves(still_);
+  auto const moves = unheld();
+  if (!moves) return moves.error();
   auto* const memory = new std::byte[bytes];
   std::memset(memory, poison, bytes);
   return memory;
@@ -329,11 +169,15 @@ Result<std::byte*> GpuDouble::allocate_pinned(std::uint64_t bytes) {
 void GpuDouble::free_pinned(std::byte* memory) { delete[] memory; }
 
 Result<std::unique_ptr<GpuSession>> GpuDouble::session() {
+  auto const moves = unheld();
+  if (!moves) return moves.error();
   if (auto const works = work(); !works) return works.error();
   return std::unique_ptr<GpuSession>(std::make_unique<DoubleSession>(*this, seed_));
 }
 
 Result<IpcHandle> GpuDouble::share(std::byte* memory) {
+  auto const moves = unheld();
+  if (!moves) return moves.error();
   if (!shares_) return Error(GpuErrc::failed, "cuda:" + std::to_string(info_.index) + ": the double shares nothing");
   std::scoped_lock lock(mutex_);
   auto const used = used_.find(static_cast<std::uint64_t>(memory - own_.shown));
@@ -345,6 +189,8 @@ Result<IpcHandle> GpuDouble::share(std::byte* memory) {
 }
 
 Result<std::byte*> GpuDouble::open(IpcHandle const& handle, std::uint64_t bytes) {
+  auto const moves = unheld();
+  if (!moves) return moves.error();
   Shared shared;
   std::memcpy(&shared, handle.data(), sizeof shared);
   auto const refuse = [&](std::string const& why) {
@@ -375,6 +221,8 @@ std::size_t GpuDouble::opened() const {
 }
 
 Status GpuDouble::reach(std::string_view uuid) {
+  auto const moves = unheld();
+  if (!moves) return moves.error();
   if (uuid == info_.uuid || std::find(neighbours_.begin(), neighbours_.end(), uuid) != neighbours_.end()) return ok();
   return Error(GpuErrc::unavailable,
                "cuda:" + std::to_string(info_.index) + ": the double has no peer access to " + std::string(uuid));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -28,9 +29,14 @@ class GpuDouble final : public Gpu {
   // The GPU is lost once `flag` is true. `flag` outlives the double. For callers that can only set a flag, such as
   // signal handlers.
   void lost_when(std::atomic<bool> const& flag) { lost_when_ = &flag; }
-  // Hangs: accepts work, but does none of it until go_on().
+  // Hangs: accepts work, but does none of it until go_on(). Until then destructors of sessions with work wait.
   void hang() { hangs_ = true; }
-  void go_on() { hangs_ = false; }
+  void go_on() {
+    hangs_ = false;
+    hangs_.notify_all();
+  }
+  // The longest time that a call waits for the holder of hold_still().
+  void wait_for_still(std::chrono::milliseconds patience) { patience_with_still_ = patience; }
   // Number of queued operations that are done.
   [[nodiscard]] std::uint64_t operations() const { return operations_; }
   void share_nothing() { shares_ = false; }  // simulates a system without handles
@@ -74,6 +80,8 @@ class GpuDouble final : public Gpu {
   [[nodiscard]] Window map(int file, std::uint64_t offset, std::uint64_t bytes) const;
   static void unmap(Window const& window);
   static std::uint64_t& uses(Window const& places, std::uint64_t offset);
+  [[nodiscard]] Result<std::shared_lock<std::shared_timed_mutex>> unheld();
+  [[nodiscard]] bool is_lost() const;
   [[nodiscard]] Status work();  // counts one operation, which may fail
   [[nodiscard]] std::byte* real(std::byte const* shown, std::uint64_t bytes) const;
 
@@ -87,6 +95,7 @@ class GpuDouble final : public Gpu {
   std::vector<std::string> neighbours_;
   std::vector<GpuDouble const*> seen_;
   std::shared_timed_mutex still_;
+  std::chrono::milliseconds patience_with_still_{2000};
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> used_;  // offset to size
   std::map<std::byte const*, Window> opened_;    // by the address that is given out

@@ -17,11 +17,11 @@ using Bytes = std::vector<std::byte>;
 // Each GPU has memory for some tensors.
 class Team {
  public:
-  explicit Team(std::size_t count, bool has_peer_access = true) {
+  explicit Team(std::size_t count, bool has_peer_access = true, GpuLimits limits = {.arena_bytes = 32 << 20}) {
     for (std::uint32_t i = 0; i < count; ++i) {
       auto gpu = std::make_unique<GpuDouble>(i, 64 << 20, i + 1);
       gpus.push_back(gpu.get());
-      owned_.push_back(std::make_unique<GpuUnit>(std::move(gpu), GpuLimits{.arena_bytes = 32 << 20}));
+      owned_.push_back(std::make_unique<GpuUnit>(std::move(gpu), limits));
       units.push_back(owned_.back().get());
     }
     for (auto* const one : gpus)
