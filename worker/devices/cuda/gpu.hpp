@@ -103,7 +103,8 @@ class GpuSession {
 };
 
 // Thread-safe. Outlives its sessions and its memory. Addresses are valid in this process, but only the device's work
-// may access them.
+// may access them. No call waits longer than two seconds for the holder of hold_still(): then calls that can fail fail
+// with GpuErrc::failed, and free(), free_pinned() and close() leave the memory as it is.
 class Gpu {
  public:
   Gpu() = default;

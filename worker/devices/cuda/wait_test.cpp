@@ -4,7 +4,10 @@
 
 #include <array>
 #include <functional>
+#include <latch>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include "worker/devices/cuda/gpus.hpp"
 #include "worker/devices/cuda/testing/gpu_double.hpp"
@@ -119,4 +122,45 @@ TEST_CASE("a worker with a GPU that hangs can end") {
     REQUIRE(gpus[0].copy({&within, 1}).error().code == GpuErrc::lost);
   }
   CHECK(gpu.operations() == 0);
+}
+
+TEST_CASE("while NCCL hangs and holds the GPUs still, no call waits for ever, and later ones go on") {
+  auto owned = std::make_unique<GpuDouble>();
+  auto& gpu = *owned;
+  gpu.wait_for_still(20ms);
+  GpuUnit unit(std::move(owned), {.arena_bytes = 1 << 20});
+  auto* const memory = gpu.allocate(4096).value();
+  auto const handle = gpu.share(memory).value();
+  auto const errors = [&] {
+    std::vector<std::optional<Error>> all;
+    auto const add = [&all](auto const& result) {
+      all.push_back(result.has_error() ? std::optional(result.error()) : std::nullopt);
+    };
+    add(gpu.reach(gpu.info().uuid));
+    add(gpu.share(memory));
+    auto const opened = gpu.open(handle, 4096);
+    add(opened);
+    if (opened) gpu.close(*opened);
+    add(gpu.free_bytes());
+    add(gpu.session());
+    add(unit.lend(7));
+    return all;
+  };
+  std::latch held(1), enough(1);
+  std::jthread nccl([&] {
+    auto const still = gpu.hold_still();
+    CHECK(still.owns_lock());
+    held.count_down();
+    enough.wait();
+  });
+  held.wait();
+  for (auto const& error : errors()) {
+    REQUIRE(error);
+    CHECK(error->code == GpuErrc::failed);
+    CHECK(error->detail == "cuda:0: the double is held still");
+  }
+  CHECK(!unit.lost());
+  enough.count_down();
+  nccl.join();
+  for (auto const& error : errors()) CHECK(!error);
 }

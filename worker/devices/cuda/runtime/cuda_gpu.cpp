@@ -27,32 +27,31 @@ class CudaGpu final : public Gpu {
 
   Result<std::uint64_t> free_bytes() override {
     std::size_t free = 0, total = 0;
-    if (auto const e = on_device([&] { return cudaMemGetInfo(&free, &total); }); e != cudaSuccess)
-      return cuda::error_of(info_, "cudaMemGetInfo", e);
+    if (auto const asked = on_device("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free, &total); }); !asked)
+      return asked.error();
     return static_cast<std::uint64_t>(free);
   }
 
   Result<std::byte*> allocate(std::uint64_t bytes) override {
     void* memory = nullptr;
-    if (auto const e = on_device([&] { return cudaMalloc(&memory, bytes); }); e != cudaSuccess)
-      return cuda::error_of(info_, ("cudaMalloc of " + std::to_string(bytes) + " bytes").c_str(), e);
+    auto const what = "cudaMalloc of " + std::to_string(bytes) + " bytes";
+    if (auto const made = on_device(what.c_str(), [&] { return cudaMalloc(&memory, bytes); }); !made)
+      return made.error();
     return static_cast<std::byte*>(memory);
   }
   void free(std::byte* memory) override {
-    static_cast<void>(on_device([&] { return cudaFree(memory); }));
+    static_cast<void>(on_device("cudaFree", [&] { return cudaFree(memory); }));
   }
 
   Result<std::byte*> allocate_pinned(std::uint64_t bytes) override {
-    std::shared_lock const lock(*waiting_, patience_with_still);
-    if (!lock) return held_still();
     void* memory = nullptr;
-    if (auto const e = now_on_device([&] { return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable); });
-        e != cudaSuccess)
-      return cuda::error_of(info_, ("cudaHostAlloc of " + std::to_string(bytes) + " bytes").c_str(), e);
+    auto const what = "cudaHostAlloc of " + std::to_string(bytes) + " bytes";
+    auto const allocate = [&] { return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable); };
+    if (auto const made = on_device(what.c_str(), allocate); !made) return made.error();
     return static_cast<std::byte*>(memory);
   }
   void free_pinned(std::byte* memory) override {
-    static_cast<void>(on_device([&] { return cudaFreeHost(memory); }));
+    static_cast<void>(on_device("cudaFreeHost", [&] { return cudaFreeHost(memory); }));
   }
 
   Result<std::unique_ptr<GpuSession>> session() override {
@@ -70,8 +69,8 @@ class CudaGpu final : public Gpu {
   Result<IpcHandle> share(std::byte* memory) override {
     cudaIpcMemHandle_t handle;
     static_assert(sizeof handle == sizeof(IpcHandle));
-    if (auto const e = on_device([&] { return cudaIpcGetMemHandle(&handle, memory); }); e != cudaSuccess)
-      return cuda::error_of(info_, "cudaIpcGetMemHandle", e);
+    auto const make = [&] { return cudaIpcGetMemHandle(&handle, memory); };
+    if (auto const made = on_device("cudaIpcGetMemHandle", make); !made) return made.error();
     IpcHandle shared;
     std::memcpy(shared.data(), &handle, sizeof handle);
     return shared;
@@ -81,11 +80,12 @@ class CudaGpu final : public Gpu {
     cudaIpcMemHandle_t theirs;
     std::memcpy(&theirs, handle.data(), sizeof theirs);
     void* memory = nullptr;
-    auto const e = on_device([&] { return cudaIpcOpenMemHandle(&memory, theirs, cudaIpcMemLazyEnablePeerAccess); });
-    if (e != cudaSuccess) {
-      auto error = cuda::error_of(info_, "cudaIpcOpenMemHandle", e);
-      bool const may_pass =
-          e == cudaErrorMemoryAllocation || e == cudaErrorMapBufferObjectFailed || error.code == GpuErrc::lost;
+    auto e = cudaSuccess;
+    auto const map = [&] { return e = cudaIpcOpenMemHandle(&memory, theirs, cudaIpcMemLazyEnablePeerAccess); };
+    if (auto const mapped = on_device("cudaIpcOpenMemHandle", map); !mapped) {
+      auto error = mapped.error();
+      bool const may_pass = e == cudaSuccess || e == cudaErrorMemoryAllocation || e == cudaErrorMapBufferObjectFailed ||
+                            error.code == GpuErrc::lost;
       if (!may_pass) error.code = GpuErrc::bad_handle;
       return error;
     }
@@ -101,10 +101,11 @@ class CudaGpu final : public Gpu {
     return at;
   }
   void close(std::byte* opened) override {
-    static_cast<void>(on_device([&] { return cudaIpcCloseMemHandle(opened); }));
+    static_cast<void>(on_device("cudaIpcCloseMemHandle", [&] { return cudaIpcCloseMemHandle(opened); }));
   }
   Status reach(std::string_view uuid) override {
-    std::shared_lock const lock(*waiting_);
+    std::shared_lock const lock(*waiting_, patience_with_still);
+    if (!lock) return held_still();
     return cuda::reach(info_, neighbours_, uuid);
   }
   Status see(Gpu& other) override { return reach(other.info().uuid); }
@@ -115,10 +116,10 @@ class CudaGpu final : public Gpu {
     using AddressRange = int (*)(unsigned long long* base, std::size_t* size, unsigned long long pointer);
     void* found = nullptr;
     cudaDriverEntryPointQueryResult answer{};
-    auto const e = on_device([&] {
+    auto const asked = on_device("cudaGetDriverEntryPoint", [&] {
       return cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &found, 12000, cudaEnableDefault, &answer);
     });
-    if (e != cudaSuccess) return cuda::error_of(info_, "cudaGetDriverEntryPoint", e);
+    if (!asked) return asked.error();
     auto const pointer = reinterpret_cast<unsigned long long>(at);
     unsigned long long base = 0;
     std::size_t size = 0;
@@ -132,14 +133,13 @@ class CudaGpu final : public Gpu {
   }
 
   template <class Call>
-  cudaError_t on_device(Call const& call) const {
-    std::shared_lock const lock(*waiting_);
-    return now_on_device(call);
-  }
-  template <class Call>
-  cudaError_t now_on_device(Call const& call) const {
-    auto const e = cudaSetDevice(static_cast<int>(info_.index));
-    return e != cudaSuccess ? e : call();
+  [[nodiscard]] Status on_device(char const* what, Call const& call) const {
+    std::shared_lock const lock(*waiting_, patience_with_still);
+    if (!lock) return held_still();
+    auto e = cudaSetDevice(static_cast<int>(info_.index));
+    if (e == cudaSuccess) e = call();
+    if (e != cudaSuccess) return cuda::error_of(info_, what, e);
+    return ok();
   }
 
   GpuInfo const info_;
