@@ -47,7 +47,7 @@ if(CHORUS_CUDA)
   check_language(CUDA)
   # To projects that ask for 3.25, the module of CMake 3.25 wants to say that libnvToolsExt is old, and ends the
   # configuration where a toolkit has none: none does from 13.0 on, nor without NVIDIA's package cuda-nvtx.
-  block()
+  block(PROPAGATE CUDAToolkit_VERSION)
     set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
     find_package(CUDAToolkit QUIET)
   endblock()
