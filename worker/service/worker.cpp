@@ -192,7 +192,7 @@ Status Worker::open() {
     log_->info("{} is {} at {}, with {} MiB", devices::device_name(gpu.index), gpu.name, gpu.pci_address,
                gpu.memory_bytes >> 20);
   }
-  if (gpus_.size() == 0) log_->info("{}", gpus_.why_none());
+  if (!gpus_.why_none().empty()) log_->info("{}", gpus_.why_none());
   tell_memory();
   auto locality = options_.locality;
   if (locality.host.empty()) locality.host = options_.host_name;

@@ -146,10 +146,10 @@ class Gpu {
 
 struct FoundGpus {
   std::vector<std::unique_ptr<Gpu>> gpus;
-  std::string why_none;  // one line, if there are none
+  std::string why_none;  // one line, if there are none or some are left out
 };
 
-// Returns the host's GPUs that the driver shows to this process. A missing driver is no error.
+// Returns the GPUs that the driver shows and for which this build has code. A missing driver is no error.
 [[nodiscard]] FoundGpus find_gpus();
 
 }  // namespace chorus::devices

@@ -339,7 +339,8 @@ Result<GpuUnit*> Gpus::find(std::uint32_t index) const {
   std::string there;
   for (auto const& unit : units_) there += (there.empty() ? "" : ", ") + device_name(unit->gpu().info().index);
   return Error(GpuErrc::unavailable,
-               "there is no " + device_name(index) + " here: " + (there.empty() ? why_none_ : "there is " + there));
+               "there is no " + device_name(index) + " here: " +
+                   (there.empty() ? why_none_ : "there is " + there + (why_none_.empty() ? "" : "; " + why_none_)));
 }
 
 GpuUnit* Gpus::find(std::string_view uuid) const {

@@ -36,8 +36,9 @@ Result<devices::FoundGpus> choose(GpuChoice const& choice, devices::FoundGpus fo
       std::string there;
       for (auto const& gpu : found.gpus)
         there += (there.empty() ? "there is " : ", ") + devices::device_name(gpu->info().index);
-      return Error(devices::GpuErrc::unavailable,
-                   "there is no " + devices::device_name(index) + " here: " + (there.empty() ? found.why_none : there));
+      return Error(devices::GpuErrc::unavailable, "there is no " + devices::device_name(index) + " here: " + there +
+                                                      (there.empty() || found.why_none.empty() ? "" : "; ") +
+                                                      found.why_none);
     }
     chosen.gpus.push_back(std::move(*wanted));
     found.gpus.erase(wanted);

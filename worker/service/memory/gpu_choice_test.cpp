@@ -34,5 +34,8 @@ TEST_CASE("a GPU that was asked for and does not exist is an error that lists th
     return choose(parse_gpu_choice(choice).value(), std::move(found)).error().detail;
   };
   CHECK(why("1,7", make_doubles(2).found) == "there is no cuda:7 here: there is cuda:0");
+  auto one = make_doubles(1).found;
+  one.why_none = "cuda:1 is left out";
+  CHECK(why("1", std::move(one)) == "there is no cuda:1 here: there is cuda:0; cuda:1 is left out");
   CHECK(why("0", {{}, "no driver"}) == "there is no cuda:0 here: no driver");
 }

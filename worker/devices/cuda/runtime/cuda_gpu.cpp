@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "worker/devices/cuda/architectures.hpp"
 #include "worker/devices/cuda/gpu.hpp"
 #include "worker/devices/cuda/runtime/cuda_error.hpp"
 #include "worker/devices/cuda/runtime/cuda_peers.hpp"
@@ -161,6 +162,13 @@ FoundGpus find_gpus() {
     cudaDeviceProp properties{};
     if (auto const e = cudaGetDeviceProperties(&properties, device); e != cudaSuccess) {
       found.why_none = std::string("no GPU: ") + cudaGetErrorString(e);
+      continue;
+    }
+    if (!has_code_for(CHORUS_CUDA_BUILT_FOR, properties.major, properties.minor)) {
+      found.why_none += (found.why_none.empty() ? "cuda:" : "; cuda:") + std::to_string(device) + " (" +
+                        properties.name + ") is left out: it has compute capability " +
+                        std::to_string(properties.major) + "." + std::to_string(properties.minor) +
+                        ", and this build has code for " CHORUS_CUDA_BUILT_FOR " (CHORUS_CUDA_ARCHITECTURES)";
       continue;
     }
     char address[32];
