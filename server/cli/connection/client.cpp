@@ -110,7 +110,7 @@ Reply<std::string> Client::send_once(Request const& request, Delivery& delivery)
     auto reply = send_to(service, request, delivery);
     if (reply.has_error() && is_refusal(reply.error())) delivery = Delivery::none;
     if (delivery != Delivery::none) return reply;
-    keep(told, std::move(reply.error()));
+    keep(told, reply.error());
   }
   CHORUS_ASSERT(told, "there is a service");
   return std::move(*told);
