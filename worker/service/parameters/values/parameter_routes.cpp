@@ -14,7 +14,6 @@ ParameterRoutes::ParameterRoutes(boost::asio::any_io_executor executor, paramete
                                  parameters::Access& access, tensors::Pool& pool, Helper& helper, std::string self,
                                  ParameterCounts counts)
     : book_(book),
-      access_(access),
       counts_(std::move(counts)),
       targets_(book, access),
       reader_(pool, helper),

@@ -25,7 +25,6 @@ class ParameterRoutes {
   boost::asio::awaitable<http::Response> describe(http::Request const& request);
 
   parameters::ShardBook& book_;
-  parameters::Access& access_;
   ParameterCounts const counts_;
   ParameterTargets targets_;
   PushReader reader_;
