@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 import chorus
+from chorus.native.handles import Handle
 from chorus.native.library import Library
 from services import PATIENCE_S, ROOT, Fleet, until
 
@@ -80,6 +81,21 @@ def test_a_handler_may_close_the_worker(other: chorus.Worker, bare: Fleet) -> No
     child = member(CLOSES, other, bare)
     child.send_signal(signal.SIGINT)
     assert child.communicate(timeout=PATIENCE_S)[0] == "interrupted\nended True\n" and child.returncode == 0
+
+
+def test_a_handler_that_closes_while_a_call_begins_is_as_if_it_had_closed_before() -> None:
+    freed: list[int] = []
+    handle = Handle(7, freed.append, "a thing")
+
+    class Interrupted(list[int]):
+        def append(self, thread: int) -> None:
+            super().append(thread)
+            handle.close()
+
+    handle._users = Interrupted()
+    with pytest.raises(chorus.Stopped, match="a thing is closed"), handle:
+        pass
+    assert freed == [] and handle._users == []
 
 
 def test_a_program_that_closes_nothing_ends(other: chorus.Worker, bare: Fleet) -> None:

@@ -48,11 +48,14 @@ class Handle:
 
     def __enter__(self) -> int:
         self.check_process()
+        own = threading.get_ident()
         with self._unused:
-            if self._pointer is None:
+            self._users.append(own)  # before the look: a signal's handler that closes between the two frees nothing
+            pointer = self._pointer
+            if pointer is None:
+                self._users.remove(own)
                 raise Stopped(f"{self._what} is closed")
-            self._users.append(threading.get_ident())
-            return self._pointer
+            return pointer
 
     def __exit__(self, *_: object) -> None:
         with self._unused:
