@@ -63,6 +63,13 @@ def refuses_an_array_that_belongs_to_a_call(pair: Pair) -> None:
     same(out, 4)
 
 
+def sum_once_more(pair: Pair, x: Any, y: Any) -> None:
+    """Sums `x` of the first member and `y` of the second one, in place."""
+    sums = [group.all_reduce(one, async_op=True) for group, one in zip(pair.groups, (x, y))]
+    for one in sums:
+        one.wait()
+
+
 def drops_calls(pair: Pair) -> None:
     first, second = pair.groups
     x, y = array(1), array(2)
@@ -72,9 +79,7 @@ def drops_calls(pair: Pair) -> None:
         met.wait()
     same(x, 1)
     x.fill(5)
-    sums = [first.all_reduce(x, async_op=True), second.all_reduce(y, async_op=True)]
-    for one in sums:
-        one.wait()
+    sum_once_more(pair, x, y)
     same(x, 7)
     same(y, 7)
 
@@ -183,9 +188,7 @@ def is_interrupted(pair: Pair) -> None:
     same(y, 3)
     same(x, 1)
     x.fill(5)
-    sums = [first.all_reduce(x, async_op=True), second.all_reduce(y, async_op=True)]
-    for one in sums:
-        one.wait()
+    sum_once_more(pair, x, y)
     same(x, 8)
     del interrupted
 
