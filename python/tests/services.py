@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import chorus
+from stand_ins import HeldPort
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE_S = 20
@@ -69,6 +70,7 @@ class Fleet:
         self._directory = tempfile.TemporaryDirectory(prefix="chorus-python-")
         self.path = pathlib.Path(self._directory.name)
         self.services: list[Service] = []
+        self.port = HeldPort()
         self.flags, self.worker_flags = ["--lease-ms", str(lease_ms), *flags], list(worker_flags)
         self.workers: dict[str, Service] = {}
         try:
@@ -83,8 +85,10 @@ class Fleet:
             self.stop()
             raise
 
-    def start_coordinator(self, port: int = 0) -> Service:
-        self.services.append(Service("chorus-coordinator", ["--port", str(port), *self.flags], self.path / "log"))
+    def start_coordinator(self) -> Service:
+        """Starts a coordinator, always on the same port."""
+        port = str(self.port.number)
+        self.services.append(Service("chorus-coordinator", ["--port", port, *self.flags], self.path / "log"))
         return self.services[-1]
 
     def start_worker(self, name: str, *flags: str) -> Service:
@@ -113,6 +117,7 @@ class Fleet:
     def stop(self) -> None:
         for service in reversed(self.services):
             service.stop()
+        self.port.close()
         self._directory.cleanup()
 
 

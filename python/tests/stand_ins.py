@@ -69,6 +69,30 @@ class StandIn:
         self._server.server_close()
 
 
+class HeldPort:
+    """A reserved free port on loopback, where nobody listens before a service is told to.
+
+    The system gives it to no process; one that binds it by number with SO_REUSEADDR, as servers do, gets it. A port
+    that was closed a moment ago may be a service of another test now.
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", 0))
+        self.number: int = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.number}"
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> HeldPort:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def message(status: int, body: Any, **fields: str) -> Answer:
     media = "application/problem+json" if status >= 400 else "application/json"
     named = {name.replace("_", "-"): value for name, value in fields.items()}

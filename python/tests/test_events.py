@@ -9,7 +9,7 @@ import pytest
 import chorus
 from chorus import Client, RemoteWorker
 from services import Fleet
-from stand_ins import StandIn, message
+from stand_ins import HeldPort, StandIn, message
 
 
 def test_what_happened_and_what_happens(client: Client, a: RemoteWorker, b: RemoteWorker) -> None:
@@ -54,11 +54,10 @@ def test_a_position_of_another_coordinator_is_refused(client: Client) -> None:
 
 def test_a_stream_outlives_the_coordinator(tmp_path: pathlib.Path) -> None:
     with Fleet(["a"], flags=["--journal", str(tmp_path / "journal")], retries=20) as fleet:
-        port = int(fleet.coordinator.url.rsplit(":", 1)[1])
         stream = fleet.client.events(0, timeout=20)
         before = next(stream)
         fleet.coordinator.kill()
-        fleet.coordinator = fleet.start_coordinator(port)
+        fleet.coordinator = fleet.start_coordinator()
         sequences = [before.sequence]
         for event in stream:
             sequences.append(event.sequence)
@@ -68,10 +67,8 @@ def test_a_stream_outlives_the_coordinator(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_stream_passes_over_a_coordinator_that_redirects_to_where_nobody_answers() -> None:
-    with StandIn(lambda *_: None) as service:
-        dead = service.url
     event = b'id: 1-1\nevent: worker.joined\ndata: {"sequence":1,"type":"worker.joined","worker":"w"}\n\n'
-    with StandIn(lambda _m, path, *_: message(307, {}, Location=dead + path)) as standby:
+    with HeldPort() as dead, StandIn(lambda _m, path, *_: message(307, {}, Location=dead.url + path)) as standby:
         with StandIn(lambda *_: (200, {"Content-Type": "text/event-stream"}, event)) as leader:
             with Client([standby.url, leader.url]) as client:
                 assert next(client.events(timeout=20)).worker == "w"

@@ -11,7 +11,7 @@ import chorus
 from chorus import Client, RemoteWorker
 from chorus.transport import Origins
 from services import Fleet
-from stand_ins import Answer, StandIn, losing, message, problem
+from stand_ins import Answer, HeldPort, StandIn, losing, message, problem
 
 
 def test_a_launch_whose_answer_was_lost_is_not_run_twice(fleet: Fleet, a: RemoteWorker, b: RemoteWorker) -> None:
@@ -125,11 +125,9 @@ def test_a_service_that_says_nothing_ends_a_call_in_time() -> None:
 
 
 def test_nobody_there_is_told_soon() -> None:
-    with StandIn(lambda *_: None) as service:
-        url = service.url
-    with Client(url, retries=2) as client:
+    with HeldPort() as nobody, Client(nobody.url, retries=2) as client:
         begun = time.monotonic()
-        with pytest.raises(chorus.ConnectionFailed, match=f"{url}: no connection") as caught:
+        with pytest.raises(chorus.ConnectionFailed, match=f"{nobody.url}: no connection") as caught:
             client.workers()
         assert caught.value.retryable and isinstance(caught.value, ConnectionError)
         assert time.monotonic() - begun < 20
@@ -174,20 +172,16 @@ def test_a_redirected_body_goes_to_the_leader(fleet: Fleet) -> None:
 
 
 def test_another_coordinator_of_the_list_answers() -> None:
-    with StandIn(lambda *_: None) as service:
-        gone = service.url
-    with StandIn(lambda *_: message(200, {"items": []})) as leader:
+    with HeldPort() as gone, StandIn(lambda *_: message(200, {"items": []})) as leader:
         with StandIn(lambda *_: problem(503, "not_leader", Retry_After="0")) as standby:
-            with Client(f"{gone},{standby.url},{leader.url}") as client:
+            with Client(f"{gone.url},{standby.url},{leader.url}") as client:
                 assert client.workers() == []
                 assert client.url == leader.url
 
 
 def test_the_coordinator_after_one_that_redirects_to_where_nobody_leads_answers() -> None:
-    with StandIn(lambda *_: None) as service:
-        dead = service.url
-    with StandIn(lambda *_: problem(503, "unavailable", Retry_After="0")) as knows_none:
-        for to in (dead, knows_none.url):
+    with HeldPort() as dead, StandIn(lambda *_: problem(503, "unavailable", Retry_After="0")) as knows_none:
+        for to in (dead.url, knows_none.url):
             with StandIn(lambda _m, path, *_: message(307, {}, Location=to + path)) as standby:
                 with StandIn(lambda *_: message(200, {"items": []})) as leader:
                     with Client([standby.url, leader.url]) as client:
@@ -196,14 +190,11 @@ def test_the_coordinator_after_one_that_redirects_to_where_nobody_leads_answers(
 
 
 def test_a_standby_that_redirects_to_a_leader_that_has_died_takes_over() -> None:
-    with StandIn(lambda *_: None) as service:
-        dead = service.url
-
     def answer(method: str, path: str, *_: Any) -> Answer:
         leads = len(standby.asked) > 3
-        return message(200, {"items": []}) if leads else message(307, {}, Location=dead + path)
+        return message(200, {"items": []}) if leads else message(307, {}, Location=dead.url + path)
 
-    with StandIn(answer) as standby, Client([dead, standby.url]) as client:
+    with HeldPort() as dead, StandIn(answer) as standby, Client([dead.url, standby.url]) as client:
         assert client.workers() == []
         assert client.url == standby.url
 

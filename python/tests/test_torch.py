@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import torch_ranks
-from chorus.launch import _free_port
 from chorus.native.library import Library
 from services import ROOT
+from stand_ins import HeldPort
 
 torch_ranks.require_torch()
 
@@ -190,7 +190,8 @@ if sys.argv[2] == "raise":
 
 def ended(how: str, *arguments: str, program: str = PROGRAM) -> list[tuple[int, str, str]]:
     """Runs a program as two ranks that meet as `how` says; returns their status, output and errors."""
-    port = _free_port()
+    held = HeldPort()
+    port = held.number
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python/src"), "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2"}
     environment |= {"MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
     environment.pop("CHORUS_COORDINATOR", None)
@@ -214,6 +215,7 @@ def ended(how: str, *arguments: str, program: str = PROGRAM) -> list[tuple[int, 
     for one in programs:
         output, errors = one.communicate(timeout=torch_ranks.PATIENCE_S)
         found.append((one.returncode, output, errors))
+    held.close()
     return found
 
 
