@@ -16,15 +16,7 @@ struct Field {
 constexpr Field dtype_field{"dtype", &RankTensor::dtype};
 constexpr Field shape_field{"shape", &RankTensor::shape};
 
-std::string title(RankTensor const& tensor) {
-  return "rank " + std::to_string(tensor.rank) + " ('" + tensor.worker + "')";
-}
-
-http::Problem blaming(std::uint32_t rank, http::ProblemCode code, std::string detail) {
-  http::Problem problem(code, std::move(detail));
-  problem.ranks = {rank};
-  return problem;
-}
+std::string title(RankTensor const& tensor) { return rank_title(tensor.rank, tensor.worker); }
 
 // Returns the first rank that has the most common value.
 RankTensor const& commonest(std::span<RankTensor const> ranks, std::string RankTensor::*value) {
@@ -85,19 +77,29 @@ bool is_floating(Dtype dtype) {
 
 }  // namespace
 
+std::string rank_title(std::uint32_t rank, std::string const& worker) {
+  return "rank " + std::to_string(rank) + " ('" + worker + "')";
+}
+
+http::Problem refusal(std::uint32_t rank, http::ProblemCode code, std::string detail) {
+  http::Problem problem(code, std::move(detail));
+  problem.ranks = {rank};
+  return problem;
+}
+
 http::Checked<RankTensor> read_tensor(std::uint32_t rank, std::string const& worker, std::string const& tensor,
                                       http::Answer const& answer) {
-  auto const who = "rank " + std::to_string(rank) + " ('" + worker + "')";
+  auto const who = rank_title(rank, worker);
   if (answer.status == 404)
-    return blaming(rank, http::ProblemCode::unknown_tensor, who + " has no tensor '" + tensor + "'");
+    return refusal(rank, http::ProblemCode::unknown_tensor, who + " has no tensor '" + tensor + "'");
   if (answer.status == 409)
-    return blaming(rank, http::ProblemCode::busy, "tensor '" + tensor + "' is being written on " + who);
+    return refusal(rank, http::ProblemCode::busy, "tensor '" + tensor + "' is being written on " + who);
   auto const dtype = answer.fields.find("Tensor-Dtype");
   auto const shape = answer.fields.find("Tensor-Shape");
   auto const version = answer.fields.find("Tensor-Version");
   auto const number = version ? parse_number(*version) : std::nullopt;
   if (!answer.ok() || !dtype || !shape || !number || !is_showable(*dtype, 64) || !is_showable(*shape, 1024))
-    return blaming(rank, http::ProblemCode::worker_unreachable,
+    return refusal(rank, http::ProblemCode::worker_unreachable,
                    who + " answered HEAD /v1/tensors/" + tensor + " with status " + std::to_string(answer.status) +
                        " and without the fields Tensor-Dtype, Tensor-Shape and Tensor-Version");
   RankTensor found{rank, worker, std::string(*dtype), std::string(*shape), "cpu", *number};
@@ -134,7 +136,7 @@ bool names(std::string const& list, std::string const& device) {
 
 http::Checked<RankTensor> read_parts(std::uint32_t rank, std::string const& worker, std::string const& tensor,
                                      api::TensorList const& found) {
-  auto const who = "rank " + std::to_string(rank) + " ('" + worker + "')";
+  auto const who = rank_title(rank, worker);
   RankTensor parts{rank, worker, {}, {}, {}, 0, 0};
   for (;;) {
     auto const name = tensor + "/" + std::to_string(parts.parts);
@@ -148,7 +150,7 @@ http::Checked<RankTensor> read_parts(std::uint32_t rank, std::string const& work
     } else if (part->dtype != parts.dtype || shape != parts.shape) {
       auto const detail =
           "on " + who + " " + name + " is not like " + tensor + "/0: " + shape + " against " + parts.shape;
-      auto problem = blaming(rank, http::ProblemCode::mismatch, detail);
+      auto problem = refusal(rank, http::ProblemCode::mismatch, detail);
       problem.errors.push_back({"/tensor", detail});
       return problem;
     }
@@ -158,7 +160,7 @@ http::Checked<RankTensor> read_parts(std::uint32_t rank, std::string const& work
     ++parts.parts;
   }
   if (parts.parts == 0)
-    return blaming(rank, http::ProblemCode::unknown_tensor,
+    return refusal(rank, http::ProblemCode::unknown_tensor,
                    who + " has no tensor '" + tensor + "', nor '" + tensor + "/0'");
   return parts;
 }

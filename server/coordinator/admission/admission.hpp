@@ -78,6 +78,10 @@ struct Admitted {
 [[nodiscard]] http::Checked<Admitted> admit(AdmissionQuestion const& question,
                                             std::span<std::optional<RankTensor> const> ranks);
 
+// The rank in texts of problems: "rank 2 ('w2')".
+[[nodiscard]] std::string rank_title(std::uint32_t rank, std::string const& worker);
+// The problem of one rank, which it names.
+[[nodiscard]] http::Problem refusal(std::uint32_t rank, http::ProblemCode code, std::string detail);
 // Joins the refusals of several ranks: code of the first one, ranks and texts of all.
 [[nodiscard]] http::Problem join_refusals(std::span<http::Problem const> refusals);
 

@@ -208,6 +208,16 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   return Order{*reduce, std::move(wish.value()), compression.value()};
 }
 
+AdmissionQuestion admission_question(api::CollectiveRequest const& request, Order const& order) {
+  return {order.wish.op,
+          request.tensor,
+          request.output,
+          request.root.value_or(0),
+          request.counts.value_or(std::vector<std::uint64_t>()),
+          order.reduce,
+          request.in_place};
+}
+
 std::optional<http::Problem> check_order_for(api::CollectiveRequest const& request, Order const& order,
                                              api::Group const& group) {
   if (request.epoch && *request.epoch != group.epoch) {

@@ -7,6 +7,7 @@
 #include "collectives/model/choice/select.hpp"
 #include "http/api/collectives/collectives.hpp"
 #include "http/api/collectives/groups.hpp"
+#include "server/coordinator/admission/admission.hpp"
 
 namespace chorus::coordinator {
 
@@ -21,6 +22,9 @@ struct Order {
 
 // Problems: invalid_field with pointers and the possible values.
 [[nodiscard]] http::Checked<Order> check_order(api::CollectiveRequest const& request);
+
+// The question whose answers admit the tensors of a checked request.
+[[nodiscard]] AdmissionQuestion admission_question(api::CollectiveRequest const& request, Order const& order);
 
 // Checks the part that depends on the group. Problems: epoch_fenced, invalid_field for a root that is not a rank.
 [[nodiscard]] std::optional<http::Problem> check_order_for(api::CollectiveRequest const& request, Order const& order,

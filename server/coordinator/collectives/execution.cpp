@@ -15,12 +15,6 @@ using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
 
-// True for the codes with which a worker refuses a run because its tensor differs from the admitted one.
-bool may_be_of_another_tensor(ProblemCode code) {
-  return code == ProblemCode::mismatch || code == ProblemCode::unknown_tensor || code == ProblemCode::busy ||
-         code == ProblemCode::unsupported || code == ProblemCode::invalid_field;
-}
-
 }  // namespace
 
 Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record,
@@ -36,7 +30,9 @@ Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, st
       calls_(tools.executor),
       begun_(Clock::now()),
       deadline_(deadline),
-      run_ranks_(group_, order_.wish) {}
+      run_ranks_(group_, order_.wish),
+      tensors_(group_, admission_question(record_->view().request, order_), tools.group_statistics.tensors,
+               tools.workers) {}
 
 asio::awaitable<std::optional<Problem>> Execution::run() {
   if (launches() && !ticket_) ticket_ = tools_.locks.enter(lock_keys(group_, record_->view().request));
@@ -91,15 +87,15 @@ Execution::Stage Execution::stages() {
   if (auto problem = co_await launch()) {
     if (record_->view().state != "running") co_return problem;  // nothing was launched
     co_await abort_all();
-    if (went_by_known_ && contradicted_) {
-      tools_.group_statistics.tensors.forget(group_.name, record_->view().request.tensor);
+    if (tensors_.went_by_known() && contradicted_) {
+      tensors_.forget();
       mistaken_ = Clock::now() < deadline_;
       if (mistaken_) co_return problem;
       co_return Problem(ProblemCode::deadline_exceeded, "the time was over before its workers could be asked");
     }
     // Only now every rank that can report has reported.
     auto why = cancelled_ ? *cancelled_ : failures_ > 0 ? find_culprit(endings_) : *problem;
-    if (why.code != ProblemCode::cancelled && !may_be_of_another_tensor(why.code))
+    if (why.code != ProblemCode::cancelled && !tells_another_tensor(why.code))
       tools_.planner.learn_failure(question_, chosen_);
     co_return why;
   }
@@ -127,30 +123,56 @@ Execution::Stage Execution::wait_in_line() {
   co_return tools_.groups.unusable(*present.value());
 }
 
+Execution::Stage Execution::admit() {
+  if (mode_ == Mode::launch && tensors_.admit_as_known()) co_return std::nullopt;
+  auto const deadline = std::min(deadline_, Clock::now() + patience_.admission);
+  pending_ = tensors_.must_ask() ? ranks() : 0;
+  if (pending_ > 0)
+    for (std::uint32_t rank = 0; rank < ranks(); ++rank) calls_.spawn("admit rank", ask_for_tensor(rank, deadline));
+  wait_from_now_on(Waits::for_tensors);
+  while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
+  wait_from_now_on(Waits::for_nobody);
+  if (failing()) co_return cancelled_ ? cancelled_ : lost_;
+  co_return tensors_.admit();
+}
+
+asio::awaitable<void> Execution::ask_for_tensor(std::uint32_t rank, TimePoint deadline) {
+  auto const asked = co_await tensors_.ask(rank, deadline);
+  if (asked.has_error()) {
+    if (asked.error().code == http::HttpErrc::connect_failed) broken_.push_back(rank);
+    auto const late = Clock::now() >= deadline_;
+    tensors_.refuse(rank, refused(rank, late ? ProblemCode::deadline_exceeded : ProblemCode::worker_unreachable,
+                                  asked.error().detail));
+  }
+  --pending_;
+  changed_.notify_all();
+}
+
 model::Alternatives Execution::alternatives(coordinator::Standing const& in_rank_order) const {
   auto const& wish = order_.compression;
-  bool const is_on_gpu = std::ranges::any_of(
-      admitted_->devices, [](auto const& device) { return device && device->find("cuda") != std::string::npos; });
+  bool const is_on_gpu = std::ranges::any_of(tensors_.admitted().devices, [](auto const& device) {
+    return device && device->find("cuda") != std::string::npos;
+  });
   if (wish && wish->is_automatic() && wish->between() && is_on_gpu)
     return {{std::nullopt}, "a tensor is on a GPU, and codes between groups are for memory of the host"};
-  return model::alternatives(wish, admitted_->dtype, in_rank_order.localities);
+  return model::alternatives(wish, tensors_.admitted().dtype, in_rank_order.localities);
 }
 
 Planner::Question Execution::question_about(std::optional<Compression> const& sent) const {
-  planning::Vector const vector{admitted_->parts.front().sizes, admitted_->dtype};
-  Planner::Question question{group_.name, group_.epoch, model::wish_for(order_.wish, sent), admitted_->elements,
-                             element_bytes(admitted_->dtype)};
+  planning::Vector const vector{tensors_.admitted().parts.front().sizes, tensors_.admitted().dtype};
+  Planner::Question question{group_.name, group_.epoch, model::wish_for(order_.wish, sent),
+                             tensors_.admitted().elements, element_bytes(tensors_.admitted().dtype)};
   if (sent && !sent->between) {
     question.elements = vector.priced_elements(sent, order_.wish.op, static_cast<std::uint32_t>(group_.members.size()));
     question.element_bytes = vector.priced_element_bytes(sent);
   }
-  question.on_gpus = lies_on_gpus(*admitted_);
-  question.wish.uneven = admitted_->uneven;
+  question.on_gpus = lies_on_gpus(tensors_.admitted());
+  question.wish.uneven = tensors_.admitted().uneven;
   return question;
 }
 
 Execution::Stage Execution::plan() {
-  if (auto problem = check_format(order_.compression, admitted_->dtype)) co_return problem;
+  if (auto problem = check_format(order_.compression, tensors_.admitted().dtype)) co_return problem;
   auto const in_rank_order = tools_.groups.standing(group_);
   auto const possible = alternatives(in_rank_order);
   std::vector<model::Sent> considered;
@@ -167,12 +189,12 @@ Execution::Stage Execution::plan() {
     considered.push_back({sent, std::move(choice.value())});
   }
   auto decision = planning::decide(order_.compression, possible, std::move(considered),
-                                   {admitted_->parts.front().sizes, admitted_->dtype});
+                                   {tensors_.admitted().parts.front().sizes, tensors_.admitted().dtype});
   question_ = question_about(decision.compression);
   chosen_ = decision.choice.spec;
   run_ranks_ = RunRanks(group_, question_.wish);
   record_->sends(decision.format, decision.wire_bytes, std::move(decision.considered_formats));
-  record_->plan(group_, *admitted_, decision.choice, Clock::now());
+  record_->plan(group_, tensors_.admitted(), decision.choice, Clock::now());
   give_time();
   if (launches()) tools_.collective_history.planned(*record_);
   changed_.notify_all();
@@ -203,7 +225,7 @@ Execution::Stage Execution::launch() {
   pending_ = ranks();
   for (std::uint32_t rank = 0; rank < ranks(); ++rank)
     calls_.spawn("run rank", run_rank(rank,
-                                      run_ranks_.request(rank, group_, record_->view(), *admitted_, token,
+                                      run_ranks_.request(rank, group_, record_->view(), tensors_.admitted(), token,
                                                          static_cast<std::uint64_t>(left)),
                                       deadline_ + patience_.report));
   wait_from_now_on(Waits::for_runs);
@@ -236,7 +258,7 @@ asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest re
   }
   auto const& answer = said.value();
   if (answer.has_error()) {
-    contradicted_ |= may_be_of_another_tensor(answer.error().code);
+    contradicted_ |= tells_another_tensor(answer.error().code);
     record_->rank_failed(rank, std::nullopt);
     settle(RankEnding::Kind::failed, rank, run_ranks_.in_group_ranks(answer.error()));
   } else if (answer.value().state == "succeeded") {
@@ -298,7 +320,7 @@ Execution::Stage Execution::commit() {
       versions.push_back(committed->value());
   }
   if (refusals.empty()) {
-    learn_tensors(versions);
+    tensors_.learn(versions);
     record_->succeed(versions, Clock::now());
     learn();
     co_return std::nullopt;
@@ -335,18 +357,13 @@ asio::awaitable<void> Execution::commit_rank(std::uint32_t rank, TimePoint deadl
   changed_.notify_all();
 }
 
-void Execution::wait_from_now_on(Waits what) {
-  waits_ = what;
-  waits_since_ = Clock::now();
-}
-
 std::optional<Execution::Standing> Execution::standing() const {
   if (waits_ == Waits::for_nobody || done_) return std::nullopt;
   Standing standing{waits_since_, {}, waits_ == Waits::for_runs};
   for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
-    bool const is_awaited = waits_ == Waits::for_looks  ? !looks_[rank].has_value()
-                            : waits_ == Waits::for_runs ? !settled_[rank]
-                                                        : !commits_[rank].has_value();
+    bool const is_awaited = waits_ == Waits::for_tensors ? !tensors_.has_answered(rank)
+                            : waits_ == Waits::for_runs  ? !settled_[rank]
+                                                         : !commits_[rank].has_value();
     if (is_awaited) standing.awaited.push_back(rank);
   }
   return standing;
@@ -374,14 +391,8 @@ void Execution::worker_lost(std::string const& worker, std::string const& incarn
   }
 }
 
-std::string Execution::title(std::uint32_t rank) const {
-  return "rank " + std::to_string(rank) + " ('" + group_.members[rank].worker + "')";
-}
-
 Problem Execution::refused(std::uint32_t rank, ProblemCode code, std::string const& why) const {
-  Problem problem(code, title(rank) + ": " + why);
-  problem.ranks = {rank};
-  return problem;
+  return refusal(rank, code, rank_title(rank, group_.members[rank].worker) + ": " + why);
 }
 
 }  // namespace chorus::coordinator

@@ -15,6 +15,7 @@
 #include "server/coordinator/collectives/collective_history.hpp"
 #include "server/coordinator/collectives/group_statistics.hpp"
 #include "server/coordinator/collectives/lock_table.hpp"
+#include "server/coordinator/collectives/rank_tensors.hpp"
 #include "server/coordinator/collectives/records.hpp"
 #include "server/coordinator/collectives/run_ranks.hpp"
 #include "server/coordinator/diagnosis/blame.hpp"
@@ -100,7 +101,7 @@ class Execution {
 
  private:
   using Stage = boost::asio::awaitable<std::optional<http::Problem>>;
-  enum class Waits : std::uint8_t { for_nobody, for_looks, for_runs, for_commits };
+  enum class Waits : std::uint8_t { for_nobody, for_tensors, for_runs, for_commits };
 
   Stage stages();
   Stage wait_in_line();
@@ -111,24 +112,21 @@ class Execution {
   Stage launch();
   Stage commit();
 
-  boost::asio::awaitable<void> look_at_rank(std::uint32_t rank, TimePoint deadline);
+  boost::asio::awaitable<void> ask_for_tensor(std::uint32_t rank, TimePoint deadline);
   boost::asio::awaitable<void> run_rank(std::uint32_t rank, api::RunRequest request, TimePoint deadline);
   boost::asio::awaitable<void> abort_rank(std::uint32_t rank, TimePoint deadline);
   boost::asio::awaitable<void> commit_rank(std::uint32_t rank, TimePoint deadline);
   boost::asio::awaitable<void> abort_all();
 
-  // False if the workers must be asked.
-  [[nodiscard]] bool admit_as_known();
-  [[nodiscard]] AdmissionQuestion admission_question() const;
-  [[nodiscard]] http::Problem unanswered(std::uint32_t rank, Error const& error);
   [[nodiscard]] http::Problem refused(std::uint32_t rank, http::ProblemCode code, std::string const& why) const;
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(group_.members.size()); }
-  [[nodiscard]] std::string title(std::uint32_t rank) const;
   void give_time();
   void learn();
-  void learn_tensors(std::vector<std::uint64_t> const& versions);
   void settle(RankEnding::Kind kind, std::uint32_t rank, http::Problem problem);
-  void wait_from_now_on(Waits what);
+  void wait_from_now_on(Waits what) {
+    waits_ = what;
+    waits_since_ = std::chrono::steady_clock::now();
+  }
   [[nodiscard]] bool launches() const { return mode_ != Mode::validate_only; }
   [[nodiscard]] bool failing() const { return cancelled_ || lost_ || failures_ > 0; }
   // True if the group may shrink, the inputs of the ranks are intact, and time is left.
@@ -158,12 +156,8 @@ class Execution {
   std::optional<http::Problem> lost_;  // the loss of a member before the launch
   std::size_t pending_ = 0;            // unanswered calls of the current stage
   std::size_t failures_ = 0;           // ranks that ended without success
-  std::vector<std::optional<http::Checked<RankTensor>>> looks_;
-  std::vector<std::optional<RankTensor>> tensors_;  // by rank, as admitted
-  std::optional<Admitted> admitted_;
-  bool went_by_known_ = false;  // admitted by the cache
-  bool came_true_ = false;      // the cache was right, as the answers showed
-  bool contradicted_ = false;   // a run could not begin: the cache was wrong, or a worker is not there
+  RankTensors tensors_;
+  bool contradicted_ = false;  // a run could not begin: the cache was wrong, or a worker is not there
   bool mistaken_ = false;
   Planner::Question question_;  // with the planner's answer in chosen_
   plan::Spec chosen_;
