@@ -2,10 +2,11 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/error.hpp>
 #include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/status.hpp>
+#include <boost/beast/http/verb.hpp>
 #include <charconv>
 
 #include "base/ascii.hpp"
@@ -15,9 +16,9 @@
 #include "http/message/compressed.hpp"
 #include "http/message/target.hpp"
 #include "http/message/trace_context.hpp"
+#include "http/server/response_head.hpp"
 #include "http/server/session_body.hpp"
 #include "http/tls/context.hpp"
-#include "http/wire/header_text.hpp"
 #include "http/wire/message_checksum.hpp"
 #include "http/wire/receive_header.hpp"
 
@@ -26,8 +27,6 @@ namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-
-constexpr std::size_t repeated_bytes_max = 4096;  // largest request that is recognised when it comes again
 
 // Time limit for the request of a connection above the limit: health probes send their request at once.
 constexpr std::chrono::milliseconds spare_patience{2000};
@@ -58,56 +57,15 @@ Response problem_response(Problem problem, std::string const& path) {
   return problem;
 }
 
-void append_status_line(std::string& head, unsigned status) {
-  auto const reason = beast::http::obsolete_reason(static_cast<beast::http::status>(status));
-  head += "HTTP/1.1 ";
-  head += std::to_string(status);
-  head += ' ';
-  head += view(reason);
-  head += "\r\n";
-}
-
-bool has_no_body(unsigned status) { return status / 100 == 1 || status == 204 || status == 304; }
-
-std::span<std::byte const> content_of(Response const& response) {
-  if (!response.payload.bytes.empty()) return response.payload.bytes;
-  return std::as_bytes(std::span(response.body));
-}
-
 // Other requests may change something, and run on without their client.
 bool is_wait(Request const& request) {
   return (request.method == Method::get || request.method == Method::head) && request.query_value("wait");
 }
 
-bool is_open_ended(Response const& response) { return response.stream && !response.stream_length; }
-
 std::string chunk_head(std::size_t bytes) {
   std::array<char, 2 * sizeof bytes> digits;
   auto const end = std::to_chars(digits.data(), digits.data() + digits.size(), bytes, 16).ptr;
   return std::string(digits.data(), end) + "\r\n";
-}
-
-void write_head(std::string& head, Response const& response, std::string_view date, bool old_version, bool keep_alive) {
-  head.clear();
-  append_status_line(head, response.status);
-  for (auto const& [name, value] : response.fields) append_field(head, name, value);
-  if (is_open_ended(response)) {
-    if (!old_version) append_field(head, "Transfer-Encoding", "chunked");
-    if (!keep_alive) append_field(head, "Connection", "close");
-  } else if (response.status != 101) {
-    auto const content = response.stream_length.value_or(content_of(response).size());
-    auto const bytes = response.head_length.value_or(content);
-    if (!has_no_body(response.status)) append_field(head, "Content-Length", std::to_string(bytes));
-    if (!has_no_body(response.status) && !response.fields.find("Content-Type") && bytes > 0)
-      append_field(head, "Content-Type", "application/octet-stream");
-    if (!keep_alive)
-      append_field(head, "Connection", "close");
-    else if (old_version)
-      append_field(head, "Connection", "keep-alive");
-  }
-  append_field(head, "Date", date);
-  append_field(head, "Server", "chorus");
-  head += "\r\n";
 }
 
 }  // namespace
@@ -128,7 +86,7 @@ asio::awaitable<void> Session::serve() {
     auto next = Next::request;
     if (context_.door.tls != nullptr) next = co_await secure();
     while (next == Next::request) {
-      if (repeated_) next = co_await answer_again();
+      if (repeated_.is_known()) next = co_await answer_again();
       if (next == Next::request) next = co_await exchange();
     }
     if (next == Next::linger) co_await linger();
@@ -194,10 +152,48 @@ asio::awaitable<Session::Next> Session::exchange() {
   if (!is_stream) observe(method, route, status, started_);
   if (!sent) receptions_.cut();
   if (!sent) co_return Next::close;
-  bool const is_fixed = !incoming.body_crc32c;  // the head of the answer can be reused: it has no checksum of a payload
-  if (again && keep_alive && is_fixed) note_repetition(std::move(incoming), status, std::move(again));
+  // The head of the answer can be reused: it has no checksum of a payload.
+  bool const is_fixed = !incoming.body_crc32c && incoming.framing.kind == Framing::Kind::none;
+  if (again && keep_alive && is_fixed)
+    repeated_.answered(std::move(incoming.request), context_.router, status, head_, std::move(again));
   if (!body.finished() && !(keep_alive && co_await body.skip(unread_limit))) co_return Next::linger;
   co_return keep_alive ? Next::request : Next::linger;
+}
+
+// Answers repetitions until another request comes or the answer changes. Authorization is checked each time.
+asio::awaitable<Session::Next> Session::answer_again() {
+  auto* const guard = context_.door.guard;
+  for (;;) {
+    if (wire_.buffered().empty()) {
+      wire_.set_patience({.until = std::chrono::steady_clock::now() + context_.limits.idle_timeout});
+      if (auto const more = co_await wire_.receive(); more.error) co_return Next::close;
+    }
+    if (!repeated_.comes_again(wire_.buffered())) break;
+    auto payload = repeated_.payload();
+    if (!payload || (guard != nullptr && guard->stop(repeated_.request(), repeated_.match()))) break;
+    started_ = std::chrono::steady_clock::now();
+    InFlight const counted(context_.in_flight);
+    wire_.consume(repeated_.bytes());
+    auto const sent = co_await send_again(std::move(*payload));
+    observe(Method::get, repeated_.match().pattern, repeated_.status(), started_);
+    if (!sent) co_return Next::close;
+  }
+  repeated_.forget();
+  co_return Next::request;
+}
+
+asio::awaitable<bool> Session::send_again(SharedBytes payload) {
+  auto head = repeated_.head(context_.date.now());
+  auto body = payload.bytes;
+  auto const sent = wire_.write_now(head, body);
+  if (sent == head.size() + body.size()) co_return true;
+  wire_.set_patience(body_patience());
+  auto const of_head = std::min(sent, head.size());
+  head.remove_prefix(of_head);
+  body = body.subspan(sent - of_head);
+  auto const rest = co_await wire_.write(head, body);
+  if (rest.error == HttpErrc::timed_out) drop_unsent();
+  co_return !rest.error;
 }
 
 // Empty: the connection ended, or stayed idle for too long, between two requests.
@@ -210,10 +206,7 @@ asio::awaitable<Checked<std::optional<Session::Incoming>>> Session::receive_head
     receptions_.heard();
   }
   wire_.set_patience({.until = std::chrono::steady_clock::now() + limits.header_timeout});
-  auto const received = wire_.buffered();
-  auto const end_of_header = received.substr(0, repeated_bytes_max).find("\r\n\r\n");
-  auto const may_repeat = received.starts_with("GET ") && end_of_header != std::string_view::npos;
-  asked_ = may_repeat ? received.substr(0, end_of_header + 4) : std::string_view();
+  repeated_.arrives(wire_.buffered());
   beast::http::request_parser<beast::http::empty_body> parser;
   if (auto const end = co_await http::receive_header(wire_, parser, limits.header_bytes); end.error) {
     if (end.error == HttpErrc::timed_out) co_return Problem(ProblemCode::request_timeout, "the header came too slowly");

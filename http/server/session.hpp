@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "http/message/http_date.hpp"
+#include "http/server/repeated_request.hpp"
 #include "http/server/server.hpp"
 #include "http/server/session_reception.hpp"
 #include "http/wire/body_reader.hpp"
@@ -68,22 +69,9 @@ class Session {
     std::optional<std::uint32_t> body_crc32c;  // sent by the client, which then gets the CRC32C of the answer as well
   };
 
-  // A request that may come again byte for byte, and its answer.
-  struct Repeated {
-    std::string asked;  // bytes of the request
-    Incoming incoming;
-    Router::Match match;
-    unsigned status = 200;
-    std::string head;         // of the answer
-    std::size_t date_at = 0;  // position of the date in `head`
-    Again again;
-  };
-
   boost::asio::awaitable<Next> secure();
   boost::asio::awaitable<Next> exchange();
   boost::asio::awaitable<Checked<std::optional<Incoming>>> receive_header();
-  void note_repetition(Incoming incoming, unsigned status, Again again);
-  // Answers repetitions until another request comes or the answer changes.
   boost::asio::awaitable<Next> answer_again();
   boost::asio::awaitable<bool> send_again(SharedBytes payload);
   boost::asio::awaitable<Response> respond(Incoming& incoming, Body& body, std::string_view& route);
@@ -102,11 +90,9 @@ class Session {
   std::string remote_;
   std::optional<std::vector<std::string>> certificate_names_;  // the client's
   TimePoint started_{};                                        // when the header of the current request was complete
-  std::string asked_;              // header bytes of the current request, if it may come again
-  std::string asked_before_;       // header bytes of an earlier request
-  std::string head_;               // head of the current answer
+  std::string head_;                                           // head of the current answer
   bool waits_for_client_ = false;  // the wait changes nothing, and nobody but the client needs its end
-  std::unique_ptr<Repeated> repeated_;
+  RepeatedRequest repeated_;
   Receptions receptions_{wire_};
 };
 
