@@ -59,6 +59,9 @@ struct Step {
   std::uint32_t steps = 1;  // number of instructions
 };
 
+// What could be done now of a call, or of one of its steps.
+enum class CallTurn : std::uint8_t { done, moved, waits, failed };
+
 // Joins instructions unless a rank would then wait for something that the program's dependencies forbid.
 [[nodiscard]] std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype);
 
