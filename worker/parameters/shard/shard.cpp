@@ -1,14 +1,9 @@
 #include "worker/parameters/shard/shard.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <charconv>
 
-#include "collectives/core/assert.hpp"
-#include "worker/devices/reduce.hpp"
-#include "worker/parameters/optimizers/initializer.hpp"
-#include "worker/parameters/shard/dense_step.hpp"
-#include "worker/parameters/shard/row_step.hpp"
-#include "worker/parameters/shard/step.hpp"
+#include "http/api/cluster/membership.hpp"
 
 namespace chorus::parameters {
 namespace {
@@ -27,59 +22,29 @@ std::string listed(std::vector<std::string> const& names) {
   return names.size() > shown ? text + " and " + std::to_string(names.size() - shown) + " more" : text;
 }
 
-void initialize(std::span<std::byte> values, ShardSpec const& spec, Initializer const& initializer) {
-  auto const width = spec.initial_row_elements;
-  auto const size = element_bytes(spec.dtype);
-  for (auto at = spec.begin; at < spec.end;) {
-    auto const column = at % width;
-    auto const count = std::min(width - column, spec.end - at);
-    initializer.fill(at / width, values.subspan((at - spec.begin) * size, count * size), column);
-    at += count;
-  }
+constexpr std::string_view held_prefix = "held/";
+
+std::optional<std::size_t> held_index(std::string_view array) {
+  if (!array.starts_with(held_prefix)) return std::nullopt;
+  array.remove_prefix(held_prefix.size());
+  std::size_t index = 0;
+  auto const [end, failure] = std::from_chars(array.data(), array.data() + array.size(), index);
+  if (failure != std::errc() || end != array.data() + array.size()) return std::nullopt;
+  return index;
 }
 
 }  // namespace
 
-Shard::Shard(ShardSpec spec, tensors::Pool& pool, Optimizer optimizer, Initializer initializer)
+Shard::Shard(ShardSpec spec, tensors::Pool& pool)
     : spec_(std::move(spec)),
       pool_(pool),
-      optimizer_(std::move(optimizer)),
-      initializer_(initializer),
       clocks_(spec_.staleness, spec_.staleness >= 0 ? spec_.clients : std::vector<std::string>()) {}
 
 Result<std::unique_ptr<Shard>> Shard::make(ShardSpec spec, ShardMemory memory, Content content) {
-  auto const initializer = Initializer::make(spec.initializer, spec.dtype);
-  if (!initializer) return initializer.error();
-  auto const is_lazy = spec.lazy_rows.has_value(), on_gpu = spec.on_gpu;
-  auto optimizer = Optimizer::make(spec.optimizer, spec.dtype, is_lazy ? 0 : spec.elements(), spec.row_elements,
-                                   on_gpu ? Optimizer::State::elsewhere : Optimizer::State::here);
-  if (!optimizer) return optimizer.error();
-  std::unique_ptr<GpuElements> elements;
-  if (on_gpu) {
-    auto const unit = memory.roomiest_gpu();
-    if (!unit) return unit.error();
-    auto made = GpuElements::make(**unit, *optimizer);
-    if (!made) return made.error();
-    elements = std::move(*made);
-  }
-  auto values = memory.pool.acquire(is_lazy || (on_gpu && content == Content::to_come) ? 0 : spec.bytes());
-  if (!values) return values.error();
-  if (!is_lazy && content == Content::initial) initialize((*values)->bytes(), spec, *initializer);
-  std::unique_ptr<Shard> shard(new Shard(std::move(spec), memory.pool, std::move(*optimizer), *initializer));
-  if (elements) {
-    if (content == Content::initial) {
-      if (auto const adopted = elements->adopt((*values)->bytes()); !adopted) return adopted.error();
-      shard->values_ = std::move(*values);
-    }
-    shard->gpu_ = std::move(elements);
-    return shard;
-  }
-  shard->values_ = std::move(*values);
-  if (is_lazy) {
-    shard->index_.emplace();
-    return shard;
-  }
-  shard->optimizer_.adopt(shard->values_->bytes(), 0);
+  std::unique_ptr<Shard> shard(new Shard(std::move(spec), memory.pool));
+  auto elements = Elements::make(shard->spec_, memory, content);
+  if (!elements) return elements.error();
+  shard->elements_ = std::move(*elements);
   return shard;
 }
 
@@ -171,19 +136,9 @@ Result<Shard::Change> Shard::prepare(Push push) {
   auto const& now = change.push_;
   Status prepared = ok();
   switch (now.kind) {
-    case PushKind::value: {
-      if (gpu_) {
-        prepared = prepare_gpu_values(change);
-        break;
-      }
-      // The pushed block becomes the values: nothing is copied.
-      change.begin_ = [this, data = now.data] {
-        optimizer_.adopt(data->bytes(), 0);
-        return ok();
-      };
-      change.bytes_ = now.data->size_bytes();
+    case PushKind::value:
+      prepared = elements_->prepare_values(change.work_, now.data);
       break;
-    }
     case PushKind::clients: {
       Clocks changed = clocks_;
       changed.change(now.clients);
@@ -197,23 +152,11 @@ Result<Shard::Change> Shard::prepare(Push push) {
       if (completes_round(now))
         prepared = prepare_round(change, &now);
       else if (!clocks_.in_rounds())
-        prepared = prepare_step(change, {now});
+        prepared = elements_->prepare_step(change.work_, {now});
       break;
   }
   if (!prepared) return prepared.error();
   return change;
-}
-
-Status Shard::prepare_values(Change& change) {
-  change.is_in_place_ = values_.use_count() == 1;
-  if (change.is_in_place_) {
-    change.target_ = values_;
-    return ok();
-  }
-  auto block = pool_.acquire(spec_.bytes());
-  if (!block) return block.error();
-  change.target_ = std::move(*block);
-  return ok();
 }
 
 std::vector<Push const*> Shard::in_client_order(Push const* last) const {
@@ -231,78 +174,17 @@ Status Shard::prepare_round(Change& change, Push const* last) {
         last == nullptr && std::ranges::find(change.push_.clients, push->client.name) == change.push_.clients.end();
     if (!leaves) gradients.push_back(*push);
   }
-  return prepare_step(change, std::move(gradients));
-}
-
-Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
-  if (index_) return prepare_lazy_step(change, std::move(gradients));
-  if (gpu_) return prepare_gpu_step(change, std::move(gradients));
-  if (auto status = prepare_values(change); !status) return status;
-  auto const& first = gradients.front();
-  if (first.kind == PushKind::rows) {
-    for (auto const& push : gradients) change.bytes_ += 2 * push.data->size_bytes();
-    change.bytes_ += change.is_in_place_ ? 0 : spec_.bytes();
-    change.elements_ = RowStep::elements_max(gradients, spec_.row_elements);
-    auto const step = std::make_shared<RowStep>(optimizer_, std::move(gradients), spec_.row_elements);
-    change.begin_ = [this, step, source = values_, target = change.target_] {
-      if (source != target && source->size_bytes() > 0)
-        std::memcpy(target->data(), source->data(), source->size_bytes());
-      MergedRows merged;
-      auto const gradient = merge(step->pushes(), merged);
-      step->begin(target, std::move(merged), gradient);
-      return ok();
-    };
-    change.compute_ = [step](std::uint64_t from, std::uint64_t count) { step->compute(from, count); };
-    return ok();
-  }
-  change.bytes_ = spec_.bytes() * (2 + gradients.size());
-  std::shared_ptr<tensors::Block> sum;
-  if (gradients.size() > 1 || clocks_.in_rounds()) {
-    auto acquired = pool_.acquire(first.data->size_bytes());
-    if (!acquired) return acquired.error();
-    sum = std::move(*acquired);
-  }
-  auto const step = std::make_shared<DenseStep>(optimizer_, DenseStep::Values{values_, change.target_},
-                                                std::move(gradients), std::move(sum), spec_.averages);
-  change.elements_ = spec_.elements();
-  change.begin_ = [step] {
-    step->begin();
-    return ok();
-  };
-  change.compute_ = [step](std::uint64_t from, std::uint64_t count) { step->compute(from, count); };
-  return ok();
-}
-
-// Returns the gradient of pushes of rows, and sets the rows in `merged`, relative to the shard. A single push of
-// distinct rows is used as it is; others are merged.
-Gradient Shard::merge(std::span<Push const> pushes, MergedRows& merged) const {
-  auto const& first = pushes.front();
-  if (pushes.size() == 1 && has_ascending_rows(first)) {
-    for (auto const row : rows_of(first)) merged.rows.push_back(row - spec_.rows().begin);
-    return gradient_of(first);
-  }
-  merged = merge_rows(pushes, spec_.averages && clocks_.in_rounds(), spec_.row_elements, spec_.rows());
-  return {merged.gradient, first.dtype};
+  return elements_->prepare_step(change.work_, std::move(gradients));
 }
 
 void Shard::finish(Change change) {
   auto push = std::move(change.push_);
   auto const completes = completes_round(push);
   ++position_;
-  change.begin_ = nullptr;
-  change.compute_ = nullptr;
-  if (push.kind == PushKind::value) {
-    // The block came with the push and belongs to the shard from now on.
-    values_ = std::const_pointer_cast<tensors::Block>(push.data);
-    ++version_;
-  } else if (change.target_) {
-    values_ = std::move(change.target_);
-    ++version_;
-  } else if (change.is_on_gpu_) {
-    values_ = nullptr;
-    ++version_;
-  }
-  if (index_) rows_count_ = index_->size();
+  change.work_.begin = nullptr;
+  change.work_.compute = nullptr;
+  if (change.work_.is_new) ++version_;
+  elements_->finish(std::move(change.work_));
   if (push.kind == PushKind::clients) {
     clocks_.change(push.clients);
     auto const left = [this](Push const& held) { return !clocks_.place(held.client.name); };
@@ -317,6 +199,82 @@ void Shard::finish(Change change) {
     held_.clear();
   else if (clocks_.in_rounds())
     held_.push_back(std::move(push));
+}
+
+api::ShardState Shard::state() const {
+  api::ShardState state;
+  state.version = version_;
+  state.position = position_;
+  state.steps = elements_->steps();
+  for (auto const& [name, entry] : window_.entries())
+    state.clients.push_back({name, api::to_hex(entry.incarnation), entry.next_sequence});
+  for (auto const& client : clocks_.progress()) state.clocks.push_back({client.client, client.done});
+  for (auto const& push : held_) {
+    auto const rows = push.kind == PushKind::rows ? std::optional(push.rows) : std::nullopt;
+    state.held.push_back({push.client.name, push.sequence, std::string(name(push.dtype)), rows});
+  }
+  state.rows = rows();
+  return state;
+}
+
+Result<ShardImage> Shard::image() {
+  ShardImage image;
+  image.state = state();
+  if (auto added = elements_->add_arrays(image.arrays); !added) return added.error();
+  for (std::size_t i = 0; i < held_.size(); ++i) {
+    auto const& data = held_[i].data;
+    image.arrays.push_back({std::string(held_prefix) + std::to_string(i), Dtype::u8, 0, {data, data->bytes()}});
+  }
+  return image;
+}
+
+std::span<std::byte> Shard::place_for(std::string_view array, std::uint64_t bytes) {
+  auto const index = held_index(array);
+  if (!index) return elements_->place_for(array, bytes);
+  if (*index >= clocks_.size()) return {};
+  if (arriving_.size() <= *index) arriving_.resize(*index + 1);
+  auto& block = arriving_[*index];
+  if (!block || block->size_bytes() != bytes) {
+    auto acquired = pool_.acquire(bytes);
+    if (!acquired) return {};
+    block = std::move(*acquired);
+  }
+  return block->bytes();
+}
+
+bool Shard::restore(api::ShardState const& state) {
+  Window::Entries entries;
+  for (auto const& client : state.clients) {
+    auto const incarnation = api::from_hex(client.incarnation);
+    if (!incarnation) return false;
+    entries[client.name] = {*incarnation, client.next_sequence};
+  }
+  std::vector<Clocks::Progress> progress;
+  for (auto const& clock : state.clocks) progress.push_back({clock.client, clock.clocks_done});
+  if (!clocks_.count() && !progress.empty()) return false;
+  std::vector<Push> held;
+  for (auto const& waiting : state.held) {
+    auto const dtype = parse_dtype(waiting.dtype);
+    if (!dtype || held.size() >= arriving_.size() || !arriving_[held.size()]) return false;
+    Push push;
+    push.kind = waiting.rows ? PushKind::rows : PushKind::gradient;
+    push.client = {waiting.client, entries[waiting.client].incarnation};
+    push.sequence = waiting.sequence;
+    push.dtype = *dtype;
+    push.data = arriving_[held.size()];
+    push.rows = waiting.rows.value_or(0);
+    held.push_back(std::move(push));
+  }
+  if (!elements_->restore(state)) return false;
+  window_ = Window(std::move(entries));
+  clocks_.restore(std::move(progress));
+  held_ = std::move(held);
+  arriving_.clear();
+  for (auto const& push : held_)
+    if (refuse_data(spec_, push)) return false;
+  version_ = state.version;
+  position_ = state.position;
+  return true;
 }
 
 }  // namespace chorus::parameters

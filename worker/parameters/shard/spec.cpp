@@ -1,7 +1,6 @@
-#include <string>
+#include "worker/parameters/shard/spec.hpp"
 
 #include "collectives/core/nearest_name.hpp"
-#include "worker/parameters/shard/shard.hpp"
 
 namespace chorus::parameters {
 namespace {

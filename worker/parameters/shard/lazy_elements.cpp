@@ -1,97 +1,114 @@
-// Shards with lazy rows, which are created by the first push to them. The arrays hold the existing rows one after the
-// other. A row that does not exist is read as its initial values and takes no memory.
+#include "worker/parameters/shard/lazy_elements.hpp"
+
 #include <algorithm>
 #include <cstring>
 
+#include "collectives/core/assert.hpp"
 #include "worker/parameters/shard/row_step.hpp"
-#include "worker/parameters/shard/shard.hpp"
-#include "worker/parameters/shard/step.hpp"
 
 namespace chorus::parameters {
 
-std::vector<std::uint64_t> Shard::created_by(std::span<Push const* const> pushes) const {
+LazyElements::LazyElements(ShardSpec const& spec, tensors::Pool& pool, Optimizer optimizer,
+                           Initializer const& initializer, std::shared_ptr<tensors::Block> values)
+    : Elements(spec, pool, std::move(optimizer)), initializer_(initializer) {
+  values_ = std::move(values);
+}
+
+std::vector<std::uint64_t> LazyElements::created_by(std::span<Push const* const> pushes) const {
   std::vector<std::uint64_t> created;
   for (auto const* push : pushes)
     for (auto const row : rows_of(*push))
-      if (!index_->place(row)) created.push_back(row);
+      if (!index_.place(row)) created.push_back(row);
   std::ranges::sort(created);
   auto const repeated = std::ranges::unique(created);
   created.erase(repeated.begin(), repeated.end());
   return created;
 }
 
-std::uint64_t Shard::rows_to_look_at(Push const& push) const {
-  if (!index_ || push.kind != PushKind::rows) return 0;
+std::uint64_t LazyElements::rows_to_look_at(Push const& push, std::span<Push const> held) const {
+  if (push.kind != PushKind::rows) return 0;
   auto most = push.rows;
-  for (auto const& held : held_) most += held.rows;
+  for (auto const& other : held) most += other.rows;
   return rows_count_ + most <= *spec_.lazy_rows ? 0 : most;  // 0: there is room even if all rows are new
 }
 
-std::optional<http::Problem> Shard::lacks_room(Push const& push) const {
-  if (rows_to_look_at(push) == 0) return std::nullopt;
+std::optional<http::Problem> LazyElements::lacks_room(Push const& push, std::span<Push const> held) const {
+  if (rows_to_look_at(push, held) == 0) return std::nullopt;
   std::vector<Push const*> pushes{&push};
-  for (auto const& held : held_) pushes.push_back(&held);
+  for (auto const& other : held) pushes.push_back(&other);
   auto const created = created_by(pushes).size();
-  if (index_->size() + created <= *spec_.lazy_rows) return std::nullopt;
+  if (index_.size() + created <= *spec_.lazy_rows) return std::nullopt;
   return http::Problem(http::ProblemCode::rows_exhausted,
-                       std::to_string(index_->size()) + " rows exist in shard " + std::to_string(spec_.index) + " of " +
+                       std::to_string(index_.size()) + " rows exist in shard " + std::to_string(spec_.index) + " of " +
                            spec_.parameter + ", " + std::to_string(created) + " are new, and at most " +
                            std::to_string(*spec_.lazy_rows) + " may exist (lazy_rows)");
 }
 
+Status LazyElements::prepare_values(ElementsChange&, std::shared_ptr<tensors::Block const>) {
+  CHORUS_ASSERT(false, "values of lazy rows are refused");
+  return ok();
+}
+
+void LazyElements::finish(ElementsChange change) {
+  Elements::finish(std::move(change));
+  rows_count_ = index_.size();
+}
+
 // Grows the values by a half, so that adding row by row is not quadratic.
-Status Shard::prepare_lazy_values(Change& change, std::uint64_t rows) {
-  auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
+Status LazyElements::prepare_target(ElementsChange& change, std::uint64_t rows) {
+  auto const row_bytes = spec_.row_bytes();
+  change.is_new = true;
   auto const needed = rows * row_bytes, present = std::uint64_t{values_->size_bytes()};
-  change.is_in_place_ = values_.use_count() == 1 && present >= needed;
-  if (change.is_in_place_) {
-    change.target_ = values_;
+  change.is_in_place = values_.use_count() == 1 && present >= needed;
+  if (change.is_in_place) {
+    change.values = values_;
     return ok();
   }
   auto const grown = std::min(present + present / 2, *spec_.lazy_rows * row_bytes);
   auto block = pool_.acquire(needed <= present ? present : std::max(needed, grown));
   if (!block) return block.error();
-  change.target_ = std::move(*block);
+  change.values = std::move(*block);
   return ok();
 }
 
-Status Shard::prepare_lazy_step(Change& change, std::vector<Push> gradients) {
+Status LazyElements::prepare_step(ElementsChange& change, std::vector<Push> gradients) {
   std::vector<Push const*> pushes;
   for (auto const& push : gradients) pushes.push_back(&push);
-  change.created_ = created_by(pushes);
-  auto const before = index_->size(), after = before + change.created_.size();
-  if (auto status = prepare_lazy_values(change, after); !status) return status;
+  auto created = created_by(pushes);
+  change.creates_rows = !created.empty();
+  auto const before = index_.size(), after = before + created.size();
+  if (auto status = prepare_target(change, after); !status) return status;
   // State beyond the existing rows is initial, and stays so if the change is abandoned.
   if (optimizer_.elements() < after * spec_.row_elements)
     if (auto status = optimizer_.grow(after * spec_.row_elements); !status) return status;
-  for (auto const& push : gradients) change.bytes_ += 2 * push.data->size_bytes();
-  auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
-  change.bytes_ += change.created_.size() * row_bytes + (change.is_in_place_ ? 0 : before * row_bytes);
-  change.elements_ = RowStep::elements_max(gradients, spec_.row_elements);
+  for (auto const& push : gradients) change.bytes += 2 * push.data->size_bytes();
+  auto const row_bytes = spec_.row_bytes();
+  change.bytes += created.size() * row_bytes + (change.is_in_place ? 0 : before * row_bytes);
+  change.elements = RowStep::elements_max(gradients, spec_.row_elements);
   auto const step = std::make_shared<RowStep>(optimizer_, std::move(gradients), spec_.row_elements);
-  change.begin_ = [this, step, before, row_bytes, source = values_, target = change.target_,
-                   created = change.created_] {
+  change.begin = [this, step, before, row_bytes, source = values_, target = change.values,
+                  created = std::move(created)] {
     if (source != target && before > 0) std::memcpy(target->data(), source->data(), before * row_bytes);
     for (std::size_t i = 0; i < created.size(); ++i) {
       auto const values = target->bytes().subspan((before + i) * row_bytes, row_bytes);
       initializer_.fill(created[i], values);
       optimizer_.adopt(values, (before + i) * spec_.row_elements);
     }
-    auto merged = merge_rows(step->pushes(), spec_.averages && clocks_.in_rounds(), spec_.row_elements, spec_.rows());
-    for (auto const row : created) index_->add(row);
-    for (auto& row : merged.rows) row = *index_->place(row + spec_.rows().begin);
+    auto merged = merge_rows(step->pushes(), averages_round(), spec_.row_elements, spec_.rows());
+    for (auto const row : created) index_.add(row);
+    for (auto& row : merged.rows) row = *index_.place(row + spec_.rows().begin);
     Gradient const gradient{merged.gradient, step->pushes().front().dtype};
     step->begin(target, std::move(merged), gradient);
     return ok();
   };
-  change.compute_ = [step](std::uint64_t from, std::uint64_t count) { step->compute(from, count); };
+  change.compute = [step](std::uint64_t from, std::uint64_t count) { step->compute(from, count); };
   return ok();
 }
 
-void Shard::copy_rows(std::span<std::uint64_t const> rows, std::span<std::byte> into) const {
-  auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
+void LazyElements::copy_rows(std::span<std::uint64_t const> rows, std::span<std::byte> into) const {
+  auto const row_bytes = spec_.row_bytes();
   for (auto const row : rows) {
-    auto const place = index_ ? index_->place(row) : std::optional(row - spec_.rows().begin);
+    auto const place = index_.place(row);
     auto const to = into.first(row_bytes);
     if (!place)
       initializer_.fill(row, to);
@@ -101,29 +118,21 @@ void Shard::copy_rows(std::span<std::uint64_t const> rows, std::span<std::byte> 
   }
 }
 
-// Adds the arrays of the existing rows, which cannot be split by the parameter's elements.
-Status Shard::add_lazy_arrays(ShardImage& image) {
-  auto const numbers = std::as_bytes(index_->rows());
-  auto rows = pool_.acquire(numbers.size());
-  if (!rows) return rows.error();
-  if (!numbers.empty()) std::memcpy((*rows)->data(), numbers.data(), numbers.size());
-  image.state.rows = index_->size();
-  image.arrays.push_back({"rows", Dtype::u64, 0, {*rows, (*rows)->bytes()}});
-  auto const elements = index_->size() * spec_.row_elements;
+Status LazyElements::add_arrays(std::vector<ShardImage::Array>& arrays) {
+  auto const numbers = std::as_bytes(index_.rows());
+  if (auto added = add_copy(arrays, {"rows", Dtype::u64, 1, {}}, numbers, 0); !added) return added;
+  auto const elements = index_.size() * spec_.row_elements;
   auto const used = values_->bytes().first(elements * element_bytes(spec_.dtype));
-  image.arrays.push_back({"row_values", spec_.dtype, 0, {values_, used}});
+  arrays.push_back({"row_values", spec_.dtype, 0, {values_, used}});
   for (auto const& array : optimizer_.state()) {
     auto const content = array.bytes.first(elements / array.elements_each * element_bytes(array.dtype));
-    auto block = pool_.acquire(content.size());
-    if (!block) return block.error();
-    if (!content.empty()) std::memcpy((*block)->data(), content.data(), content.size());
-    image.arrays.push_back({std::string(array.name), array.dtype, 0, {*block, (*block)->bytes()}});
+    if (auto added = add_copy(arrays, array, content, 0); !added) return added;
   }
   return ok();
 }
 
-std::span<std::byte> Shard::lazy_place_for(std::string_view array, std::uint64_t bytes) {
-  auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
+std::span<std::byte> LazyElements::place_for(std::string_view array, std::uint64_t bytes) {
+  auto const row_bytes = spec_.row_bytes();
   auto const acquire = [&](std::shared_ptr<tensors::Block>& block, std::uint64_t each) -> std::span<std::byte> {
     if (each == 0 || bytes % each != 0 || bytes / each > *spec_.lazy_rows) return {};
     if (!block || block->size_bytes() != bytes) {
@@ -148,9 +157,13 @@ std::span<std::byte> Shard::lazy_place_for(std::string_view array, std::uint64_t
   return {};
 }
 
-bool Shard::restore_rows(std::uint64_t count) {
+bool LazyElements::restore(api::ShardState const& state) {
+  return Elements::restore(state) && restore_rows(*state.rows);
+}
+
+bool LazyElements::restore_rows(std::uint64_t count) {
   if (count > *spec_.lazy_rows) return false;
-  auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
+  auto const row_bytes = spec_.row_bytes();
   auto const has = [](std::shared_ptr<tensors::Block> const& block, std::uint64_t bytes) {
     return (block ? block->size_bytes() : 0) == bytes;
   };
@@ -158,7 +171,7 @@ bool Shard::restore_rows(std::uint64_t count) {
   if (count > 0) {
     auto index = RowIndex::from({reinterpret_cast<std::uint64_t const*>(arriving_rows_->data()), count}, spec_.rows());
     if (!index) return false;
-    index_ = std::move(index);
+    index_ = std::move(*index);
     rows_count_ = count;
     values_ = std::move(arriving_values_);
     if (optimizer_.elements() < count * spec_.row_elements && !optimizer_.grow(count * spec_.row_elements))
