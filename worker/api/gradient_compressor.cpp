@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "worker/parameters/compression/decode.hpp"
-#include "worker/parameters/shard/step.hpp"
+#include "worker/parameters/shard/pushes/step.hpp"
 
 namespace chorus {
 

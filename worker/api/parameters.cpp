@@ -16,7 +16,7 @@
 #include "worker/api/gradient_compressor.hpp"
 #include "worker/parameters/serving/access/access.hpp"
 #include "worker/parameters/serving/access/push_fields.hpp"
-#include "worker/parameters/shard/step.hpp"
+#include "worker/parameters/shard/pushes/step.hpp"
 
 namespace chorus {
 namespace {

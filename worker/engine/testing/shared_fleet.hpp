@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "worker/engine/shm/shared_call.hpp"
+#include "worker/engine/shm/calls/shared_call.hpp"
 #include "worker/engine/testing/cases/case.hpp"
 #include "worker/memory/arena.hpp"
 

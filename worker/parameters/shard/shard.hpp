@@ -10,11 +10,11 @@
 
 #include "http/api/parameters/parameters.hpp"
 #include "worker/parameters/shard/clocks.hpp"
-#include "worker/parameters/shard/elements.hpp"
-#include "worker/parameters/shard/image.hpp"
-#include "worker/parameters/shard/push.hpp"
-#include "worker/parameters/shard/shard_memory.hpp"
-#include "worker/parameters/shard/spec.hpp"
+#include "worker/parameters/shard/elements/elements.hpp"
+#include "worker/parameters/shard/elements/image.hpp"
+#include "worker/parameters/shard/elements/shard_memory.hpp"
+#include "worker/parameters/shard/elements/spec.hpp"
+#include "worker/parameters/shard/pushes/push.hpp"
 #include "worker/tensors/memory.hpp"
 
 namespace chorus::parameters {

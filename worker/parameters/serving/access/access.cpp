@@ -10,7 +10,7 @@
 #include "worker/parameters/serving/access/nonfinite_in_turns.hpp"
 #include "worker/parameters/serving/access/push_fields.hpp"
 #include "worker/parameters/serving/access/row_calls.hpp"
-#include "worker/parameters/shard/step.hpp"
+#include "worker/parameters/shard/pushes/step.hpp"
 
 namespace chorus::parameters {
 namespace {

@@ -14,8 +14,8 @@
 #include "http/client/peer_client.hpp"
 #include "http/message/range.hpp"
 #include "worker/parameters/serving/access/placement_directory.hpp"
-#include "worker/parameters/shard/push.hpp"
-#include "worker/parameters/shard/rows.hpp"
+#include "worker/parameters/shard/pushes/push.hpp"
+#include "worker/parameters/shard/pushes/rows.hpp"
 
 namespace chorus::parameters {
 

@@ -5,7 +5,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "worker/parameters/optimizers/nonfinite.hpp"
-#include "worker/parameters/shard/step.hpp"
+#include "worker/parameters/shard/pushes/step.hpp"
 
 namespace chorus::parameters {
 

@@ -4,7 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 
-#include "worker/parameters/shard/push.hpp"
+#include "worker/parameters/shard/pushes/push.hpp"
 
 namespace chorus::parameters {
 

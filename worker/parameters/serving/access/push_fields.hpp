@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "http/message/message.hpp"
-#include "worker/parameters/shard/push.hpp"
+#include "worker/parameters/shard/pushes/push.hpp"
 
 namespace chorus::parameters {
 

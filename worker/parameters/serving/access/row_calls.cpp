@@ -1,7 +1,7 @@
 #include "worker/parameters/serving/access/row_calls.hpp"
 
 #include "worker/parameters/serving/access/push_fields.hpp"
-#include "worker/parameters/shard/step.hpp"
+#include "worker/parameters/shard/pushes/step.hpp"
 
 namespace chorus::parameters {
 namespace {

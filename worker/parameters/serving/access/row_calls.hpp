@@ -8,8 +8,8 @@
 
 #include "http/api/parameters/parameters.hpp"
 #include "http/client/client.hpp"
-#include "worker/parameters/shard/push.hpp"
-#include "worker/parameters/shard/rows.hpp"
+#include "worker/parameters/shard/pushes/push.hpp"
+#include "worker/parameters/shard/pushes/rows.hpp"
 
 namespace chorus::parameters {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "worker/parameters/shard/push.hpp"
+#include "worker/parameters/shard/pushes/push.hpp"
 
 namespace chorus::parameters {
 

@@ -7,7 +7,7 @@
 #include "base/runtime/until_done_there.hpp"
 #include "worker/parameters/optimizers/nonfinite.hpp"
 #include "worker/parameters/serving/copy/slices.hpp"
-#include "worker/parameters/shard/step.hpp"
+#include "worker/parameters/shard/pushes/step.hpp"
 
 namespace chorus::parameters {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "http/message/message.hpp"
 #include "worker/parameters/serving/access/push_fields.hpp"
-#include "worker/parameters/shard/rows.hpp"
+#include "worker/parameters/shard/pushes/rows.hpp"
 #include "worker/service/requests/helper.hpp"
 #include "worker/tensors/memory.hpp"
 

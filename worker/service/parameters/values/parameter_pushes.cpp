@@ -4,7 +4,7 @@
 
 #include "http/json/json.hpp"
 #include "http/wire/message_checksum.hpp"
-#include "worker/parameters/shard/step.hpp"
+#include "worker/parameters/shard/pushes/step.hpp"
 #include "worker/service/memory/prepared_memory.hpp"
 #include "worker/service/parameters/requests/parameter_tags.hpp"
 #include "worker/service/requests/problems.hpp"

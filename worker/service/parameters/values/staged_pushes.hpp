@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "http/message/message.hpp"
-#include "worker/parameters/shard/push.hpp"
+#include "worker/parameters/shard/pushes/push.hpp"
 #include "worker/service/memory/prepared_memory.hpp"
 
 namespace chorus::service {
