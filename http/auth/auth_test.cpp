@@ -147,6 +147,24 @@ TEST_CASE("tokens are added and revoked, and an id names one token") {
   CHECK(read_tokens(directory / "none").error().detail.find(directory / "none") == 0);
 }
 
+TEST_CASE("services that read the file as another user or by another name can read it after a change") {
+  ScratchDirectory const directory;
+  auto const path = directory / "tokens.jsonl", link = directory / "link";
+  REQUIRE(append_token(path, entry("a", Access::read, "a")).has_value());
+  std::filesystem::create_symlink(path, link);
+  REQUIRE(::chmod(path.c_str(), 0640) == 0);
+  bool const is_root = ::geteuid() == 0;
+  if (is_root) REQUIRE(::chown(path.c_str(), 1, 2) == 0);
+  REQUIRE(append_token(link, entry("b", Access::join, "b")).has_value());
+  CHECK(revoke_token(link, "a").value());
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(read_tokens(path).value().at(0).id == "b");
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0640);
+  if (is_root) CHECK((status.st_uid == 1 && status.st_gid == 2));
+}
+
 TEST_CASE("every role may use exactly the routes of its rights") {
   Guarded guarded;
   std::vector<std::string> const ladder{"open", "read", "submit", "join", "admin"};

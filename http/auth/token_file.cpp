@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <openssl/sha.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -82,8 +84,22 @@ Result<std::string> content_of(std::string const& path) {
   return text;
 }
 
-// Replaces the file at once: a reader sees the old file or the new one.
-Status replace(std::string const& path, std::string_view text) {
+// Gives a new file the owner, the group and the mode of the file that it replaces.
+bool keep_access(int file, std::string const& replaced) {
+  struct stat old {
+  }, made{};
+  if (::stat(replaced.c_str(), &old) != 0) return errno == ENOENT;
+  if (::fstat(file, &made) != 0) return false;
+  bool const is_ours = made.st_uid == old.st_uid && made.st_gid == old.st_gid;
+  return (is_ours || ::fchown(file, old.st_uid, old.st_gid) == 0) && ::fchmod(file, old.st_mode & 07777) == 0;
+}
+
+// Replaces the file at once: a reader sees the old file or the new one. Whoever could read the old one can read the new
+// one: services of another user would go on with the old tokens.
+Status replace(std::string const& name, std::string_view text) {
+  std::error_code missing;
+  auto const real = std::filesystem::canonical(name, missing);
+  auto const path = missing ? name : real.string();
   auto const beside = path + ".new-" + std::to_string(::getpid());
   int const file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return Error(AuthErrc::unreadable, beside + ": " + system_reason());
@@ -93,7 +109,7 @@ Status replace(std::string const& path, std::string_view text) {
     good = written > 0;
     if (good) text.remove_prefix(static_cast<std::size_t>(written));
   }
-  good = good && ::fsync(file) == 0;
+  good = good && keep_access(file, path) && ::fsync(file) == 0;
   good = ::close(file) == 0 && good;
   good = good && ::rename(beside.c_str(), path.c_str()) == 0;
   if (good) return ok();

@@ -47,7 +47,8 @@ struct TokenEntry {
 [[nodiscard]] Result<std::vector<TokenEntry>> read_tokens(std::string const& path);
 
 // Creates the file, readable only by its owner, if it does not exist. Otherwise writes a new file beside it that
-// replaces it at once. Errors: AuthErrc::exists if the id exists, unreadable, malformed.
+// replaces it at once, with its owner, group and mode. Errors: AuthErrc::exists if the id exists, unreadable,
+// malformed.
 [[nodiscard]] Status append_token(std::string const& path, TokenEntry const& entry);
 
 // Removes the line. False: no token has this id. Errors: AuthErrc::unreadable, malformed.
