@@ -58,8 +58,11 @@ class Guarded {
 
   // 204 if the request passes.
   Response put(std::string const& path, std::string const& token, Fields fields = {}) {
+    return send(Method::put, path, token, std::move(fields));
+  }
+  Response send(Method method, std::string const& path, std::string const& token, Fields fields = {}) {
     Request request;
-    request.method = Method::put;
+    request.method = method;
     request.path = request.target = path;
     request.remote = remote;
     request.fields = std::move(fields);
@@ -302,6 +305,17 @@ TEST_CASE("the audit has every change with its caller, and no secret") {
                    R"("path":"/submit","status":204})") != std::string::npos);
   CHECK(audit.find(R"("status":401,"code":"unauthorized"})") != std::string::npos);
   CHECK(audit.find("stranger-token") == std::string::npos);
+}
+
+TEST_CASE("the audit names whoever is refused, also those that only read") {
+  Guarded guarded;
+  CHECK(guarded.send(Method::get, "/read", "read").status == 204);
+  CHECK(guarded.audit().empty());
+  CHECK(guarded.send(Method::get, "/read", "old").status == 401);
+  auto const audit = guarded.audit();
+  INFO(audit);
+  CHECK(audit.find(R"("token":"old","from":"127.0.0.1:5000","method":"GET","path":"/read","status":401,)") !=
+        std::string::npos);
 }
 
 TEST_CASE("a line for which the disk has no room leaves no part of it in the audit") {

@@ -34,6 +34,9 @@ std::string_view host_of(Request const& request) {
   return request.fields.find("Host").value_or("");
 }
 
+// The statuses of stop(): who has no token, may not, calls a strange name, or comes too often.
+bool is_refusal(unsigned status) { return status == 401 || status == 403 || status == 421 || status == 429; }
+
 bool changes(Method method) { return method != Method::get && method != Method::head && method != Method::options; }
 
 std::string quoted(std::string_view text) { return "'" + std::string(text.substr(0, 200)) + "'"; }
@@ -177,7 +180,7 @@ void Guard::pass(Request const& request, std::string_view route, Response& respo
     response.fields.set("Access-Control-Expose-Headers", "ETag, Location, Retry-After, Content-Range");
     response.fields.add("Vary", "Origin");
   }
-  if (!audit_ || !changes(request.method)) return;
+  if (!audit_ || (!changes(request.method) && !is_refusal(response.status))) return;
   if (response.status < 400 && is_routine(route)) return;
   audit_->note(request, response, std::chrono::steady_clock::now(), options_.clock());
 }
