@@ -109,9 +109,8 @@ TEST_CASE("a worker exports exactly its metrics of the catalogue") {
   scrape.links[0].last_round_trip_seconds = 0.001;
   scrape.gpus = {{"cuda:0"}};
   scrape.state.certificate_expiry_seconds = 1800000000;
-  scrape.state.memory_limit_bytes = 1 << 30;
+  scrape.state.memory = {1 << 30, 1 << 20};
   scrape.state.disk_waits = {{"logs", 0}};
-  scrape.state.memory_limit_bytes = 1 << 30;
   metrics.refused("missing");
   CHECK(exported_names(metrics.text(scrape)) == catalogue_names(&Metric::on_worker));
 }
@@ -134,9 +133,8 @@ TEST_CASE("a coordinator exports exactly its metrics of the catalogue") {
   scrape.leadership = leader();
   scrape.checkpoint_interval_seconds = 300;
   scrape.state.certificate_expiry_seconds = 1800000000;
-  scrape.state.memory_limit_bytes = 1 << 30;
+  scrape.state.memory = {1 << 30, 1 << 20};
   scrape.state.disk_waits = {{"journal", 0}};
-  scrape.state.memory_limit_bytes = 1 << 30;
   metrics.refused("missing");
   CHECK(exported_names(metrics.text(scrape)) == catalogue_names(&Metric::on_coordinator));
 }

@@ -74,8 +74,10 @@ std::string ServiceSeries::text(prometheus::Registry const& registry, ServiceSta
     for (auto const& [disk, seconds] : state.disk_waits) add_value(waits, Id::disk_wait, {disk}, seconds);
     families.push_back(std::move(waits));
   }
-  if (state.memory_limit_bytes != 0)
-    families.push_back(single(Id::memory_limit, static_cast<double>(state.memory_limit_bytes)));
+  if (state.memory.limit_bytes != 0)
+    families.push_back(single(Id::memory_limit, static_cast<double>(state.memory.limit_bytes)));
+  if (state.memory.used_bytes)
+    families.push_back(single(Id::memory_used, static_cast<double>(*state.memory.used_bytes)));
   if (logged) families.push_back(log_family(*logged));
   auto const folded =
       std::ranges::count_if(families, [](auto const& family) { return std::ranges::any_of(family.metric, is_folded); });

@@ -108,6 +108,21 @@ std::optional<std::uint64_t> read_limit(fs::path const& path, std::string const&
   return std::nullopt;
 }
 
+// Reads the number behind `key`, of a line such as "MemAvailable:   20480 kB".
+std::optional<std::uint64_t> read_entry(fs::path const& path, std::string const& key) {
+  std::ifstream file(path);
+  for (std::string name, line; file >> name && std::getline(file, line);) {
+    std::uint64_t value = 0;
+    if (name == key && std::istringstream(line) >> value) return value;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> difference(std::optional<std::uint64_t> whole, std::optional<std::uint64_t> part) {
+  if (!whole || !part) return std::nullopt;
+  return *whole - std::min(*whole, *part);
+}
+
 class Least {
  public:
   void consider(std::optional<std::uint64_t> bytes, fs::path const& file) {
@@ -153,6 +168,19 @@ MemoryLimit memory_limit(fs::path const& root) {
     machine.bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes);
   auto group = control_group_limit(root);
   return group && group->bytes < machine.bytes ? std::move(*group) : machine;
+}
+
+std::optional<std::uint64_t> memory_used(MemoryLimit const& limit, fs::path const& root) {
+  auto const file = fs::path(limit.source);
+  auto const group = file.parent_path();
+  if (file.filename() == "memory.max" || file.filename() == "memory.high")
+    return difference(read_limit(group / "memory.current"), read_entry(group / "memory.stat", "inactive_file"));
+  if (group.has_filename())  // version 1
+    return difference(read_limit(group / "memory.usage_in_bytes"),
+                      read_entry(group / "memory.stat", "total_inactive_file"));
+  auto const kib =
+      difference(read_entry(root / "proc/meminfo", "MemTotal:"), read_entry(root / "proc/meminfo", "MemAvailable:"));
+  return kib ? std::optional(*kib * 1024) : std::nullopt;
 }
 
 }  // namespace chorus::http

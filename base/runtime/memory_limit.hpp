@@ -21,4 +21,10 @@ struct MemoryLimit {
 // Returns the same limit, or the machine's memory if that is less.
 [[nodiscard]] MemoryLimit memory_limit(std::filesystem::path const& root = "/");
 
+// Returns how much of it the control group with the limit has taken, or the machine, without what the kernel gives back
+// when memory is short. Memory that a process only maps, such as that of another worker, counts where it was written.
+// Nothing if the kernel does not say.
+[[nodiscard]] std::optional<std::uint64_t> memory_used(MemoryLimit const& limit,
+                                                       std::filesystem::path const& root = "/");
+
 }  // namespace chorus::http

@@ -29,6 +29,7 @@ class Machine {
     return found ? fs::path(found->source).lexically_relative(scratch_ / "").string() : "none";
   }
   [[nodiscard]] http::MemoryLimit of_process() const { return http::memory_limit(scratch_ / ""); }
+  [[nodiscard]] std::optional<std::uint64_t> used() const { return http::memory_used(of_process(), scratch_ / ""); }
 
  private:
   chorus::testing::ScratchDirectory scratch_;
@@ -150,4 +151,35 @@ TEST_CASE("without limits, or without readable files, the machine's memory is th
   CHECK(machine.of_process().bytes == all);
   machine.shows("sys/fs/cgroup/a/memory.max", "12\n");
   CHECK(machine.of_process().bytes == 12);
+}
+
+TEST_CASE("what is used is what the group with the limit has taken, without what the kernel can give back") {
+  Machine machine;
+  machine.mounts(unified);
+  machine.is_in("0::/a/b\n");
+  machine.shows("sys/fs/cgroup/a/b/memory.max", "max\n");
+  machine.shows("sys/fs/cgroup/a/b/memory.current", "100\n");
+  machine.shows("sys/fs/cgroup/a/memory.max", "4000\n");
+  machine.shows("sys/fs/cgroup/a/memory.current", "3000\n");
+  CHECK_FALSE(machine.used());
+  machine.shows("sys/fs/cgroup/a/memory.stat", "anon 1\nfile 2000\ninactive_file 1200\nactive_file 800\n");
+  CHECK(machine.used() == 1800);
+}
+
+TEST_CASE("version 1 says under other names what is used") {
+  Machine machine;
+  machine.mounts(separate);
+  machine.is_in("4:memory:/box\n0::/\n");
+  machine.shows("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "4000\n");
+  machine.shows("sys/fs/cgroup/memory/box/memory.usage_in_bytes", "3000\n");
+  machine.shows("sys/fs/cgroup/memory/box/memory.stat", "inactive_file 1\ntotal_inactive_file 1200\n");
+  CHECK(machine.used() == 1800);
+}
+
+TEST_CASE("without a limit what is used is what the machine has not available") {
+  Machine machine;
+  CHECK_FALSE(machine.used());
+  machine.shows("proc/meminfo", "MemTotal:       30 kB\nMemFree:        1 kB\nMemAvailable:   20 kB\n");
+  CHECK(machine.used() == 10240);
+  CHECK(http::memory_used(http::memory_limit()).value_or(0) > 0);
 }

@@ -48,6 +48,9 @@ constexpr std::array table{
         Id::memory_limit, "chorus_memory_limit_bytes", {}, both,
         "How much memory the process may use: the least limit of its control groups and of those that they lie in, or "
         "the machine's memory."),
+    gauge(Id::memory_used, "chorus_memory_used_bytes", {}, both,
+          "How much of that is taken, by this process and by all others in the control group with the limit, or on the "
+          "machine, without what the kernel gives back by itself. Memory that is mapped counts where it was written."),
     gauge(Id::process_open_fds, "process_open_fds", {}, both, "Open file descriptors."),
     gauge(Id::process_max_fds, "process_max_fds", {}, both, "How many file descriptors may be open."),
     gauge(Id::process_threads, "process_threads", {}, both, "Threads of the process."),

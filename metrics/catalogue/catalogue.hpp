@@ -24,6 +24,7 @@ enum class Id : std::uint8_t {
   process_resident_memory,
   process_virtual_memory,
   memory_limit,
+  memory_used,
   process_open_fds,
   process_max_fds,
   process_threads,

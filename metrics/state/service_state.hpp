@@ -11,6 +11,11 @@ namespace chorus::metrics {
 
 using DiskWaits = std::map<std::string_view, double>;  // seconds, by the kind of data on the disk
 
+struct Memory {
+  std::uint64_t limit_bytes = 0;  // of the process; 0: unknown
+  std::optional<std::uint64_t> used_bytes;
+};
+
 struct ServiceState {
   bool ready = false;
   bool draining = false;
@@ -18,8 +23,8 @@ struct ServiceState {
   std::size_t http_in_flight = 0;
   bool authenticates = false;
   std::optional<double> certificate_expiry_seconds;  // since 1970; empty without TLS
-  std::uint64_t memory_limit_bytes = 0;              // of the process; 0: unknown
-  DiskWaits disk_waits = {};                         // age of the oldest disk call that has not returned
+  Memory memory = {};
+  DiskWaits disk_waits = {};  // age of the oldest disk call that has not returned
 };
 
 }  // namespace chorus::metrics

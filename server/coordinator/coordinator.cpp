@@ -47,7 +47,7 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
                          std::unique_ptr<Store> journal, Random random, std::shared_ptr<spdlog::logger> log)
     : log_(std::move(log)),
       checkpoint_interval_s_(interval_of(options.checkpoints)),
-      memory_limit_bytes_(options.memory.bytes),
+      memory_(options.memory),
       leadership_(std::move(options.leadership)),
       metrics_(metrics::this_build(), options.process_start_seconds.value_or(wall_seconds()),
                metrics::log_counter_of(*log_)),
@@ -167,7 +167,7 @@ std::string Coordinator::metrics_text() const {
                   server_.requests_in_flight(),
                   security_.authenticates(),
                   security_.certificate_ends_seconds()};
-  scrape.state.memory_limit_bytes = memory_limit_bytes_;
+  scrape.state.memory = {memory_.bytes, http::memory_used(memory_)};
   if (scrape.journal) scrape.journal->was_unclean = was_unclean_;
   if (journal_.on_disk()) scrape.state.disk_waits = {{"journal", journal_.counts().waiting_seconds}};
   scrape.checkpoint_interval_seconds = checkpoint_interval_s_;

@@ -81,7 +81,7 @@ class Coordinator {
 
   std::shared_ptr<spdlog::logger> log_;
   std::optional<double> const checkpoint_interval_s_;
-  std::uint64_t const memory_limit_bytes_;
+  http::MemoryLimit const memory_;
   std::function<metrics::LeadershipScrape()> const leadership_;
   bool draining_ = false;
   bool was_unclean_ = false;  // the previous process ended without stop()

@@ -55,7 +55,7 @@ StandbyOptions Leading::standby_options() const {
   options.security = coordinator_options_.security;
   options.limits = coordinator_options_.http;
   options.process_start_seconds = start_seconds_;
-  options.memory_limit_bytes = coordinator_options_.memory.bytes;
+  options.memory = coordinator_options_.memory;
   options.logged = metrics::log_counter_of(*log_);
   options.scraped = [this] { return scrape(); };
   return options;

@@ -362,7 +362,7 @@ std::string Worker::metrics_text() {
                   server_.requests_in_flight(),
                   security_.authenticates(),
                   security_.certificate_ends_seconds()};
-  scrape.state.memory_limit_bytes = options_.memory.bytes;
+  scrape.state.memory = {options_.memory.bytes, http::memory_used(options_.memory)};
   auto const shards = parameters_->book().totals();
   scrape.owned = {shards.owned, shards.owned_bytes, shards.owned_rows};
   scrape.backups = {shards.backups, shards.backup_bytes, shards.backup_rows};

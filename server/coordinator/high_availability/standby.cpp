@@ -10,7 +10,7 @@ using http::Method;
 
 Standby::Standby(asio::any_io_executor executor, Election const& election, StandbyOptions options)
     : election_(election),
-      memory_limit_bytes_(options.memory_limit_bytes),
+      memory_(std::move(options.memory)),
       scraped_(std::move(options.scraped)),
       metrics_(metrics::this_build(), options.process_start_seconds, std::move(options.logged)),
       security_(options.security, {}, [this](std::string_view reason) { metrics_.refused(reason); }),
@@ -56,7 +56,7 @@ asio::awaitable<http::Response> Standby::show_metrics(http::Request const& /*req
   state.http_in_flight = server_.requests_in_flight();
   state.authenticates = security_.authenticates();
   state.certificate_expiry_seconds = security_.certificate_ends_seconds();
-  state.memory_limit_bytes = memory_limit_bytes_;
+  state.memory = {memory_.bytes, http::memory_used(memory_)};
   co_return http::Response::text(200, metrics_.text(state, scraped_()), std::string(metrics::content_type));
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/runtime/loop_lag.hpp"
+#include "base/runtime/memory_limit.hpp"
 #include "http/server/security.hpp"
 #include "http/server/server.hpp"
 #include "metrics/standby_metrics.hpp"
@@ -21,7 +22,7 @@ struct StandbyOptions {
   http::SecurityOptions security;
   http::ServerLimits limits;
   double process_start_seconds = 0;                    // since 1970
-  std::uint64_t memory_limit_bytes = 0;                // of the process
+  http::MemoryLimit memory;                            // of the process
   std::shared_ptr<metrics::LogCounter const> logged;   // null: lines are not counted
   std::function<metrics::LeadershipScrape()> scraped;  // state of leadership and of etcd, for /metrics
 };
@@ -46,7 +47,7 @@ class Standby {
   [[nodiscard]] http::Problem without_leader() const;
 
   Election const& election_;
-  std::uint64_t const memory_limit_bytes_;
+  http::MemoryLimit const memory_;
   std::function<metrics::LeadershipScrape()> const scraped_;
   metrics::StandbyMetrics metrics_;
   http::Security security_;
