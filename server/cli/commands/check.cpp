@@ -9,6 +9,7 @@
 #include "http/json/json.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"
+#include "server/cli/commands/waiting.hpp"
 #include "server/cli/connection/client.hpp"
 
 namespace chorus::cli {
@@ -91,6 +92,11 @@ std::optional<Failure> compare_results(Session const& session, api::Group const&
   return std::nullopt;
 }
 
+http::Problem not_ended(api::Collective const& run, std::chrono::milliseconds wait) {
+  return {http::ProblemCode::deadline_exceeded, "the all_reduce is still " + run.state + " after " +
+                                                    format_seconds(std::chrono::duration<double>(wait).count())};
+}
+
 ExitCode check(CheckOptions const& options, Session const& session) {
   Client const coordinator(session);
   Traces traces(session);
@@ -112,15 +118,17 @@ ExitCode check(CheckOptions const& options, Session const& session) {
   request.tensor = name;
   request.op = "all_reduce";
   request.timeout_ms = static_cast<std::uint32_t>(options.timeout.count());
-  auto const run = coordinator.ask<api::Collective>(
-      {.method = "POST",
-       .path = "/v1/collectives?wait=" + std::to_string(options.timeout.count()) + "ms",
-       .body = http::encode(request),
-       .fields = {{"Idempotency-Key", draw_key()}},
-       .patience = options.timeout + std::chrono::seconds(10),
-       .repeatable = true});
+  auto const wait = wait_for_the_end(options.timeout);
+  auto const run =
+      coordinator.ask<api::Collective>({.method = "POST",
+                                        .path = "/v1/collectives?wait=" + std::to_string(wait.count()) + "ms",
+                                        .body = http::encode(request),
+                                        .fields = {{"Idempotency-Key", draw_key()}},
+                                        .patience = wait + answer_slack,
+                                        .repeatable = true});
   if (!run) return report(session, run.error());
   if (run->error) return report(session, *run->error);
+  if (run->state != "succeeded") return report(session, not_ended(*run, wait));
   if (auto const failure = compare_results(session, *group, tensor_path)) return report(session, *failure);
   if (session.json)
     session.out << "{\"ranks\":" << group->members.size() << ",\"elements\":" << elements << ",\"correct\":true}\n";

@@ -11,6 +11,7 @@
 #include "http/api/collectives/collectives.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"
+#include "server/cli/commands/waiting.hpp"
 #include "server/cli/connection/client.hpp"
 #include "server/cli/files/tensor_file.hpp"
 #include "server/cli/output/table.hpp"
@@ -18,10 +19,6 @@
 
 namespace chorus::cli {
 namespace {
-
-constexpr std::chrono::milliseconds longest_wait{600'000};  // limit of the coordinator
-constexpr std::chrono::milliseconds ending_slack{5'000};
-constexpr std::chrono::milliseconds answer_slack{10'000};  // extra time of an answer beyond the requested wait
 
 struct RunOptions {
   api::CollectiveRequest request;
@@ -91,10 +88,8 @@ void print_ranks(api::Collective const& collective, std::ostream& out) {
     print_members(collective, out);
 }
 
-// The coordinator ends a collective shortly after its deadline, when the survivors have reported the awaited ranks.
 std::chrono::milliseconds wait_of(RunOptions const& options) {
-  auto const until_it_ends = options.timeout ? *options.timeout + ending_slack : longest_wait;
-  return options.wait.value_or(std::min<std::chrono::milliseconds>(until_it_ends, longest_wait));
+  return options.wait.value_or(options.timeout ? wait_for_the_end(*options.timeout) : longest_wait);
 }
 
 // Returns 0 only for the requested outcome: a result, a plan, or, with --wait 0s, a launch.
