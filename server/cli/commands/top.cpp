@@ -3,15 +3,18 @@
 #include <array>
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
 #include <thread>
 
+#include "http/api/cluster/status.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"
 #include "server/cli/connection/client.hpp"
 #include "server/cli/output/top_view.hpp"
+#include "server/cli/text/format.hpp"
 
 namespace chorus::cli {
 namespace {
@@ -49,18 +52,22 @@ Look look(Session const& session) {
     seen.snapshot.failure = failure.problem.detail;
     return seen;
   };
-  auto workers = client.ask<api::WorkerList>(
-      {.path = "/v1/workers?limit=" + std::to_string(workers_per_page), .patience = top_patience});
+  auto const status = client.ask<api::CoordinatorStatus>({.path = "/v1/status", .patience = top_patience});
+  if (!status) return fail(status.error());
+  auto workers = client.list_until<api::WorkerList>("/v1/workers", workers_per_page, top_patience,
+                                                    [](auto const&) { return false; });
   if (!workers) return fail(workers.error());
-  auto groups = client.ask<api::GroupList>(
-      {.path = "/v1/groups?limit=" + std::to_string(groups_per_page), .patience = top_patience});
-  if (!groups) return fail(groups.error());
-  auto collectives = client.ask<api::CollectiveList>(
-      {.path = "/v1/collectives?limit=" + std::to_string(collectives_per_page), .patience = top_patience});
+  // One that hangs may be older than many that have ended.
+  auto const has_all_running = [&status](auto const& collectives) {
+    return std::ranges::count_if(collectives, std::not_fn(has_ended)) >= static_cast<std::ptrdiff_t>(status->running);
+  };
+  auto collectives =
+      client.list_until<api::CollectiveList>("/v1/collectives", collectives_per_page, top_patience, has_all_running);
   if (!collectives) return fail(collectives.error());
-  now.workers = std::move(workers->items);
-  now.groups = std::move(groups->items);
-  now.collectives = std::move(collectives->items);
+  now.workers = std::move(*workers);
+  now.groups = status->groups;
+  now.degraded = status->degraded;
+  now.collectives = std::move(*collectives);
   return seen;
 }
 

@@ -86,16 +86,24 @@ class Client {
   // Returns all elements of a paged list, `page_size` at a time: a page must stay below http::json_answer_limit_bytes.
   template <class List>
   [[nodiscard]] Reply<decltype(List::items)> list(std::string const& path, std::uint32_t page_size) const {
+    return list_until<List>(path, page_size, Request().patience, [](auto const&) { return false; });
+  }
+
+  // The same of the first elements only: no page is asked for after `is_enough` is true of the elements so far.
+  template <class List, class IsEnough>
+  [[nodiscard]] Reply<decltype(List::items)> list_until(std::string const& path, std::uint32_t page_size,
+                                                        std::chrono::milliseconds patience,
+                                                        IsEnough const& is_enough) const {
     decltype(List::items) items;
     std::optional<std::string> cursor;
     do {
       auto target = path + "?limit=" + std::to_string(page_size);
       if (cursor) target += "&cursor=" + percent_encode(*cursor);
-      auto page = ask<List>({.path = target});
+      auto page = ask<List>({.path = target, .patience = patience});
       if (!page) return page.error();
       for (auto& item : page->items) items.push_back(std::move(item));
       cursor = std::move(page->next_cursor);
-    } while (cursor);
+    } while (cursor && !is_enough(items));
     return items;
   }
 

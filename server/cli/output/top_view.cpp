@@ -24,16 +24,15 @@ std::size_t count(auto const& items, auto const& condition) {
 }
 
 bool is_ready(api::Worker const& worker) { return worker.state == "ready"; }
-bool is_degraded(api::Group const& group) { return group.state != "ready"; }
 bool is_stalled(api::Collective const& collective) { return !has_ended(collective) && collective.stalled.has_value(); }
 
 std::string summary(Snapshot const& now) {
   auto const ready = count(now.workers, is_ready);
-  auto const degraded = count(now.groups, is_degraded), stalled = count(now.collectives, is_stalled);
+  auto const stalled = count(now.collectives, is_stalled);
   auto const running = count(now.collectives, [](auto const& one) { return !has_ended(one); });
   auto text = std::to_string(ready) + " of " + format_count(now.workers.size(), "worker") + " ready, " +
-              format_count(now.groups.size(), "group");
-  if (degraded > 0) text += " (" + std::to_string(degraded) + " degraded)";
+              format_count(now.groups, "group");
+  if (now.degraded > 0) text += " (" + std::to_string(now.degraded) + " degraded)";
   text += ", " + std::to_string(running) + " running";
   if (stalled > 0) text += ", " + std::to_string(stalled) + " STALLED";
   return text;
@@ -160,8 +159,8 @@ std::string top_json(Snapshot const& now) {
                              {"workers", now.workers.size()},
                              {"ready", count(now.workers, is_ready)},
                              {"lost", std::move(lost)},
-                             {"groups", now.groups.size()},
-                             {"degraded", count(now.groups, is_degraded)},
+                             {"groups", now.groups},
+                             {"degraded", now.degraded},
                              {"running", std::move(running)},
                              {"stalled", count(now.collectives, is_stalled)}};
   if (!now.failure.empty()) object = {{"at", now.at}, {"failure", now.failure}};

@@ -1,12 +1,12 @@
 // The output of `chorus top`, as text that fits the screen and as JSON.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "http/api/cluster/membership.hpp"
 #include "http/api/collectives/collectives.hpp"
-#include "http/api/collectives/groups.hpp"
 #include "server/cli/output/terminal.hpp"
 
 namespace chorus::cli {
@@ -15,8 +15,8 @@ struct Snapshot {
   std::string coordinator;
   std::string at;  // time of day
   std::vector<api::Worker> workers;
-  std::vector<api::Group> groups;
-  std::vector<api::Collective> collectives;  // the newest first
+  std::uint64_t groups = 0, degraded = 0;
+  std::vector<api::Collective> collectives;  // the newest first: some, and all that run
   std::string failure;                       // reason why the coordinator did not answer
 };
 
