@@ -11,8 +11,8 @@ using namespace chorus::testing;
 
 namespace {
 
-std::vector<std::string> top_of(std::string const& url) {
-  return {binary("chorus"), "--coordinator", url, "top", "--interval", "200ms"};
+std::vector<std::string> top_of(std::string const& url, std::string const& interval = "200ms") {
+  return {binary("chorus"), "--coordinator", url, "top", "--interval", interval};
 }
 
 // Joins more workers than any screen here has lines, so that every line is used.
@@ -71,6 +71,20 @@ TEST_CASE("the end of top restores the terminal") {
       terminal.signal(SIGHUP);
     else
       terminal.press(how);
+    CHECK(terminal.wait() == 0);
+    CHECK(is_restored(terminal));
+  }
+}
+
+TEST_CASE("top without pauses ends as well") {
+  Cluster cluster(1);
+  for (bool const is_signal : {false, true}) {
+    Terminal terminal(top_of(cluster.coordinator.url, "0s"), 80, 24);
+    REQUIRE(terminal.shows("w0"));
+    if (is_signal)
+      terminal.signal(SIGTERM);
+    else
+      terminal.press("q");
     CHECK(terminal.wait() == 0);
     CHECK(is_restored(terminal));
   }

@@ -77,19 +77,21 @@ ScreenSize draw(Snapshot const& now, Session const& session) {
   return size;
 }
 
-// Shows the snapshot for this interval, again if the terminal is resized; returns false if the user quits.
+// Shows the snapshot for this interval, again if the terminal is resized; returns false if the user quits. Reads the
+// keys also if there is no time to wait for one.
 bool linger(LiveScreen& screen, Snapshot const& now, std::chrono::milliseconds interval, Session const& session) {
+  using std::chrono::milliseconds;
   constexpr char control_c = 3;
   auto const until = std::chrono::steady_clock::now() + interval;
   auto size = draw(now, session);
-  for (auto left = interval; left.count() > 0;
-       left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now())) {
-    if (auto const key = screen.key_within(std::min(left, size_checked_every));
+  for (auto left = interval;;) {
+    if (auto const key = screen.key_within(std::clamp(left, milliseconds(0), size_checked_every));
         key == 'q' || key == 'Q' || key == control_c)
       return false;
+    left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return true;
     if (LiveScreen::size() != size) size = draw(now, session);
   }
-  return true;
 }
 
 ExitCode show_on_screen(TopOptions const& options, Session const& session) {
