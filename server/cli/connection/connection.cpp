@@ -2,6 +2,8 @@
 
 #include <netdb.h>
 
+#include <algorithm>
+
 #include "http/auth/token_file.hpp"
 #include "http/tls/context.hpp"
 #include "server/cli/text/units.hpp"
@@ -9,7 +11,14 @@
 namespace chorus::cli {
 namespace {
 
-constexpr std::chrono::seconds connect_patience{5};
+// No connection takes longer than an answer may.
+std::chrono::milliseconds connect_patience(std::chrono::milliseconds patience) {
+  return std::min<std::chrono::milliseconds>(patience, std::chrono::seconds(5));
+}
+
+std::string format(std::chrono::milliseconds time) {
+  return format_seconds(std::chrono::duration<double>(time).count());
+}
 
 std::string why_not_verified(httplib::Client const& connection) {
   auto const verdict = connection.get_openssl_verify_result();
@@ -51,7 +60,7 @@ Result<std::unique_ptr<httplib::Client>> connect(std::string const& origin, Cred
     if (auto const usable = check_tls_files(credentials); !usable) return usable.error();
   auto connection = std::make_unique<httplib::Client>(origin, credentials.tls_certificate, credentials.tls_key);
   connection->set_url_encode(false);
-  connection->set_connection_timeout(connect_patience);
+  connection->set_connection_timeout(connect_patience(patience));
   connection->set_read_timeout(patience);
   connection->set_write_timeout(patience);
   if (!credentials.tls_authorities.empty()) connection->set_ca_cert_path(credentials.tls_authorities.c_str());
@@ -67,12 +76,10 @@ std::string reason_of(Unanswered const& request, httplib::Client const& connecti
     case httplib::Error::Connection:
       return why_not_connected(request.url.host);
     case httplib::Error::ConnectionTimeout:
-      return "no connection within " + format_seconds(connect_patience.count());
+      return "no connection within " + format(connect_patience(request.patience));
     case httplib::Error::Read:
     case httplib::Error::Write:
-      return request.was_silent
-                 ? "it was silent for " + format_seconds(static_cast<double>(request.patience.count()) / 1000)
-                 : why_it_ended(request);
+      return request.was_silent ? "it was silent for " + format(request.patience) : why_it_ended(request);
     case httplib::Error::SSLLoadingCerts:
       return "the files of --tls-ca, --tls-cert or --tls-key cannot be used";
     case httplib::Error::SSLConnection:
