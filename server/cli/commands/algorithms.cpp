@@ -10,6 +10,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "server/cli/commands/commands.hpp"
 #include "server/cli/commands/options.hpp"
+#include "server/cli/files/part_file.hpp"
 #include "server/cli/output/table.hpp"
 #include "server/cli/text/errc.hpp"
 #include "server/planning/algorithm_page.hpp"
@@ -27,6 +28,7 @@ struct AlgorithmsOptions {
 
 // Replaces a file at once: no partial file has its name.
 Status write_file(std::filesystem::path const& path, std::string const& text) {
+  if (auto const place = check_place(path.string()); !place) return place;
   auto const beside = std::filesystem::path(path).concat(".new");
   std::error_code error;
   std::ofstream file(beside, std::ios::binary);

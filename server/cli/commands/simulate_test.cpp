@@ -122,6 +122,10 @@ TEST_CASE("crossover prints every point's winner, or draws them") {
   auto const file = (directory.path / "plot.svg").string();
   CHECK(chorus::cli::chorus({"crossover", "--topology", "hosts:2", "--max-ranks", "4", "--svg", file}).status == 0);
   CHECK(content(file).starts_with("<svg "));
+  auto const link = directory.path / "stdout";
+  std::filesystem::create_symlink("/dev/stdout", link);
+  CHECK(chorus::cli::chorus({"crossover", "--max-ranks", "2", "--svg", link}).status == 2);
+  CHECK(std::filesystem::is_symlink(link));
   CHECK(chorus::cli::chorus({"crossover", "--topology", "rings"}).err.find("hosts:W") != std::string::npos);
   CHECK(chorus::cli::chorus({"crossover", "--topology", "hosts:64", "--max-ranks", "8"}).status == 2);
 }

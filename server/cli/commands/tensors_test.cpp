@@ -1,5 +1,6 @@
 // chorus tensors with an imitated worker: its requests, its use of the answers, and its output.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <boost/json.hpp>
@@ -199,6 +200,22 @@ TEST_CASE("an existing file is only overwritten on request") {
   get.push_back("--force");
   CHECK(at(worker, get).status == 0);
   CHECK(content_of(directory / "grad") == "0123456789");
+}
+
+TEST_CASE("a pipe, a device or a link is not replaced by a file") {
+  OneWorker worker("0123456789");
+  ScratchDirectory directory;
+  auto const pipe = directory / "pipe", link = directory / "link";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::create_symlink("/dev/stdout", link);
+  for (auto const& path : {pipe, link}) {
+    auto const refused = at(worker, {"get", "grad", path, "--worker", "w0", "--force"});
+    CHECK(refused.status == 2);
+    CHECK(refused.err == "error: " + path + " is no plain file, and would be replaced by one\n");
+  }
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(worker.ranges.empty());
 }
 
 TEST_CASE("a file that cannot be written is the reported problem") {

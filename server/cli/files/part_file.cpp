@@ -34,6 +34,9 @@ Status check_place(std::string const& path) {
   struct stat about {};
   if (::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode))
     return Error(CliErrc::bad_file, path + " is a directory: name the file in it");
+  // The rename of the new file would put it in place of a device, a pipe or a link such as /dev/stdout.
+  if (::lstat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode))
+    return Error(CliErrc::bad_file, path + " is no plain file, and would be replaced by one");
   auto const slash = path.rfind('/');
   auto const directory =
       slash == std::string::npos ? std::string(".") : path.substr(0, std::max<std::size_t>(slash, 1));

@@ -38,7 +38,8 @@ class PartFile {
 // "-" names standard output.
 [[nodiscard]] bool is_standard(std::string_view path);
 
-// Checks that PATH is not a directory, and that files can be made in its directory. Errors: CliErrc::bad_file.
+// Checks that PATH is a plain file or does not exist, and that files can be made in its directory. Errors:
+// CliErrc::bad_file.
 [[nodiscard]] Status check_place(std::string const& path);
 
 // Checks that PATH can be created without overwriting a file. Errors: CliErrc::bad_file.
