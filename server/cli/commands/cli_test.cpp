@@ -224,6 +224,8 @@ TEST_CASE("a running collective is a success only without a wait") {
   CHECK(run({"--wait", "0s"}).status == 0);
   CHECK(run({"--wait", "1s"}).status == 1);
   CHECK(run({"--wait", "1s"}).err == "still running; ask again: " + coordinator.url + "/v1/collectives/c7\n");
+  CHECK(run({"--wait", "1s", "--coordinator", coordinator.url + ",http://127.0.0.1:1"}).err ==
+        "still running; ask again: " + coordinator.url + "/v1/collectives/c7\n");
   CHECK(run({"--validate-only"}).status == 0);
   CHECK(lines_of(run({"--validate-only"}).out).back() == "   0  w0      pending");
 }

@@ -101,8 +101,8 @@ ExitCode verdict(api::Collective const& collective, RunOptions const& options, S
     return ExitCode::failed;
   }
   if (!session.json)
-    session.err << "still " << collective.state << "; ask again: " << session.coordinator << "/v1/collectives/"
-                << collective.id << '\n';
+    session.err << "still " << collective.state << "; ask again: " << split_services(session.coordinator).front()
+                << "/v1/collectives/" << collective.id << '\n';
   return wait_of(options).count() == 0 ? ExitCode::ok : ExitCode::failed;
 }
 
