@@ -1,5 +1,8 @@
 // Tokens, their file, and the decisions of a guard.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -166,6 +169,29 @@ TEST_CASE("services that read the file as another user or by another name can re
   REQUIRE(::stat(path.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0640);
   if (is_root) CHECK((status.st_uid == 1 && status.st_gid == 2));
+}
+
+TEST_CASE("tokens that are made at the same time are all there") {
+  constexpr int programs = 4, tokens_each = 20;
+  ScratchDirectory const directory;
+  auto const path = directory / "tokens.jsonl";
+  std::vector<pid_t> children;
+  for (int program = 0; program < programs; ++program) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    bool good = true;
+    for (int i = 0; good && i < tokens_each; ++i) {
+      auto const id = std::to_string(program) + "-" + std::to_string(i);
+      good = append_token(path, entry(id, Access::read, id)).has_value();
+    }
+    ::_exit(good ? 0 : 1);
+  }
+  for (auto const child : children) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    CHECK(status == 0);
+  }
+  CHECK(read_tokens(path).value().size() == programs * tokens_each);
 }
 
 TEST_CASE("every role may use exactly the routes of its rights") {

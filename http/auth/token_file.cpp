@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <openssl/sha.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,6 +85,33 @@ Result<std::string> content_of(std::string const& path) {
   return text;
 }
 
+// The file behind links; the name itself if there is none yet.
+std::string real_path(std::string const& name) {
+  std::error_code missing;
+  auto const real = std::filesystem::canonical(name, missing);
+  return missing ? name : real.string();
+}
+
+// Changes of one file come one after the other, also those of several processes. The directory is locked, because the
+// file is replaced; where it cannot be, changes that meet may undo each other.
+class Change {
+ public:
+  explicit Change(std::string const& path) {
+    std::error_code none;
+    auto const directory = std::filesystem::absolute(real_path(path), none).parent_path();
+    descriptor_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {}
+  }
+  ~Change() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Change(Change const&) = delete;
+  Change& operator=(Change const&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
 // Gives a new file the owner, the group and the mode of the file that it replaces.
 bool keep_access(int file, std::string const& replaced) {
   struct stat old {
@@ -97,9 +125,7 @@ bool keep_access(int file, std::string const& replaced) {
 // Replaces the file at once: a reader sees the old file or the new one. Whoever could read the old one can read the new
 // one: services of another user would go on with the old tokens.
 Status replace(std::string const& name, std::string_view text) {
-  std::error_code missing;
-  auto const real = std::filesystem::canonical(name, missing);
-  auto const path = missing ? name : real.string();
+  auto const path = real_path(name);
   auto const beside = path + ".new-" + std::to_string(::getpid());
   int const file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return Error(AuthErrc::unreadable, beside + ": " + system_reason());
@@ -161,6 +187,7 @@ Result<std::vector<TokenEntry>> read_tokens(std::string const& path) {
 }
 
 Status append_token(std::string const& path, TokenEntry const& entry) {
+  Change const change(path);
   std::string text;
   if (::access(path.c_str(), F_OK) == 0) {
     auto const entries = read_tokens(path);
@@ -174,6 +201,7 @@ Status append_token(std::string const& path, TokenEntry const& entry) {
 }
 
 Result<bool> revoke_token(std::string const& path, std::string_view id) {
+  Change const change(path);
   auto const text = content_of(path);
   if (!text) return text.error();
   std::string kept;
