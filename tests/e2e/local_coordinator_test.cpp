@@ -1,6 +1,7 @@
 // Programs that start a coordinator of their own.
 #include <chorus/chorus.h>
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,25 +71,31 @@ TEST_CASE("a coordinator that cannot be started is an error that says why") {
   check_error(of_this_build(), std::chrono::steady_clock::now(), "deadline");
 }
 
-TEST_CASE("a coordinator ends with a program that is killed") {
-  std::array<int, 2> told{};
-  REQUIRE(pipe(told.data()) == 0);
-  auto const program = fork();
-  if (program == 0) {
-    auto const coordinator = LocalCoordinator::start(of_this_build(), in_a_minute()).value();
-    auto const& url = coordinator.url();
-    if (write(told[1], url.data(), url.size()) < 0) _exit(1);
-    for (;;) pause();
+TEST_CASE("a coordinator ends with a program that is killed, also with one that blocks all signals") {
+  for (bool const blocks : {false, true}) {
+    std::array<int, 2> told{};
+    REQUIRE(pipe(told.data()) == 0);
+    auto const program = fork();
+    if (program == 0) {
+      sigset_t all;
+      sigfillset(&all);
+      if (blocks) pthread_sigmask(SIG_BLOCK, &all, nullptr);
+      auto const coordinator = LocalCoordinator::start(of_this_build(), in_a_minute()).value();
+      auto const& url = coordinator.url();
+      if (write(told[1], url.data(), url.size()) < 0) _exit(1);
+      for (;;) pause();
+    }
+    close(told[1]);
+    std::array<char, 100> url{};
+    REQUIRE(read(told[0], url.data(), url.size()) > 0);
+    kill(program, SIGKILL);
+    waitpid(program, nullptr, 0);
+    // The other end of the pipe, which the coordinator has as well, closes with it.
+    pollfd end{told[0], POLLIN, 0};
+    CHECK(poll(&end, 1, 60'000) == 1);
+    CHECK(((end.revents & POLLHUP) != 0));
+    close(told[0]);
   }
-  close(told[1]);
-  std::array<char, 100> url{};
-  REQUIRE(read(told[0], url.data(), url.size()) > 0);
-  kill(program, SIGKILL);
-  waitpid(program, nullptr, 0);
-  // The other end of the pipe, which the coordinator has as well, closes with it.
-  char more = 0;
-  CHECK(read(told[0], &more, 1) == 0);
-  close(told[0]);
 }
 
 TEST_CASE("a C program starts a coordinator") {

@@ -145,12 +145,16 @@ class LocalCoordinator::Process {
     arguments.push_back(nullptr);
     auto const parent = getpid();
     int volatile why_not = 0;  // errno of execve
+    sigset_t none;
+    sigemptyset(&none);
     // The child has this process's memory until it becomes the program, and so calls nothing but the system.
     auto const child = vfork();
     if (child == 0) {
       bool const is_ready = prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent &&
                             dup2(input.get(), STDOUT_FILENO) == STDOUT_FILENO;
       if (is_ready) {
+        // A program inherits the mask of the thread, and the coordinator is to hear SIGTERM where this one blocks it.
+        sigprocmask(SIG_SETMASK, &none, nullptr);
         execve(arguments[0], arguments.data(), environ);
         why_not = errno;
       }
