@@ -221,7 +221,7 @@ struct Parameter::State {
     auto const deadline = settled(options.deadline);
     auto const placement = co_await place(state, deadline);
     Access::ReadConstraints constraints{options.min_version, options.clock, {}};
-    if (state->pulled_into == into.bytes.data()) constraints.tags = state->tags;
+    if (options.if_changed && state->pulled_into == into.bytes.data()) constraints.tags = state->tags;
     state->pulled_into = nullptr;
     http::ByteRange const range{0, into.bytes.size()};
     parameters::Room const room{nullptr, into.bytes};

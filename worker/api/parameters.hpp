@@ -53,6 +53,9 @@ struct PullOptions {
   std::optional<std::uint64_t> clock;        // wait for what a reader at this clock is to see
   // max: in 30 seconds
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  // Receive nothing if nothing has changed since this handle's last pull, if that was into the same memory: the caller
+  // knows that the values still lie there. pull_rows() ignores it.
+  bool if_changed = false;
 };
 struct PushOptions {
   std::optional<std::uint64_t> clock;  // of this push, where clocks count
@@ -73,7 +76,7 @@ class Parameter {
  public:
   struct Pulled {
     std::uint64_t version = 0;
-    bool unchanged = false;  // since the last pull of this handle into the same memory: nothing was received
+    bool unchanged = false;  // with if_changed: nothing was received
   };
   struct Pushed {
     std::uint64_t version = 0;
@@ -85,8 +88,7 @@ class Parameter {
   [[nodiscard]] std::vector<std::uint64_t> const& shape() const;
   [[nodiscard]] std::uint64_t elements() const;
 
-  // `into` has all elements, of the parameter's dtype. Where nothing has changed since the last pull into the same
-  // memory, nothing is sent.
+  // `into` has all elements, of the parameter's dtype.
   [[nodiscard]] Result<Pulled> pull(TensorView into, PullOptions options = {});
   // The same in the background: pulls for the next step while this one computes. `into` and the handle stay until
   // the future is ready.
