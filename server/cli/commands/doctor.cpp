@@ -60,7 +60,7 @@ WorkerFacts ask_worker(Session const& session, api::Worker worker) {
   if (ready)
     facts.readiness = *ready;
   else
-    facts.unreachable = "no answer within 2 s, or none at all";
+    facts.unreachable = ready.error().problem.detail;
   if (ready)
     if (auto runs = client.ask<api::ProgressList>({.path = "/v1/progress", .patience = worker_patience}); runs)
       facts.runs = std::move(runs->items);
