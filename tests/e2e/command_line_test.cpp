@@ -98,6 +98,16 @@ TEST_CASE("bench starts real ranks, checks the data and prints one line per size
   CHECK(line.at("bytes").to_number<int>() == 65536);
 }
 
+TEST_CASE("bench says which certificate its ranks cannot use") {
+  Process bench(
+      {"/bin/sh", "-c", "exec 2>&1 " + binary("chorus-bench") + " --link tls --tls-cert /none --tls-key /none"});
+  auto const said = bench.read_all();
+  CAPTURE(said);
+  CHECK(bench.wait() == 1);
+  CHECK(said.find("the certificate /none cannot be read: No such file or directory") != std::string::npos);
+  CHECK(said.find("terminate") == std::string::npos);
+}
+
 TEST_CASE("long commands show progress and a table on a terminal, and JSON lines in a pipe") {
   struct Long {
     std::vector<std::string> arguments;

@@ -294,8 +294,14 @@ int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWri
     }
     place.gpu = *gpu;
   }
-  Worker worker(options, rank);
-  answers.put("url " + worker.url());
+  std::optional<Worker> worker;
+  try {
+    worker.emplace(options, rank);
+  } catch (UnexpectedError const& unusable) {
+    answers.put("failed " + unusable.error.detail);
+    return 1;
+  }
+  answers.put("url " + worker->url());
   std::istringstream peers(orders.next().value_or(""));
   std::string word;
   peers >> word;
@@ -321,7 +327,7 @@ int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWri
   memory.regions = &regions;
   memory.may_share = place.gpu == nullptr;
   place.arena = memory.arena;
-  Group group(std::move(membership), worker.plane(), cache, memory);
+  Group group(std::move(membership), worker->plane(), cache, memory);
   Bench bench(options, group, place, start_line, rank, ranks);
   while (auto const order = orders.next()) {
     if (*order == "end") return 0;
