@@ -143,9 +143,11 @@ awaitable<Agent::Renewal> Agent::renew() {
       api::LeaseRequest{options_.self.incarnation, troubles, calls_(), static_cast<std::uint32_t>(lease_.count())});
   auto const begun = steady_clock::now();
   auto const answer = co_await client_.send(std::move(call), begun + std::max(lease_ / 3, milliseconds(100)));
+  // Only an answer that renews the lease shows that the coordinator has taken the reports.
+  if (!answer || !answer->ok())
+    for (auto const& trouble : troubles) report(trouble);
   if (!answer) {
     metrics_.lease_renewal("unreachable");
-    for (auto const& trouble : troubles) report(trouble);
     complain("cannot renew the lease: " + answer.error().detail);
     co_return Renewal::failed;
   }

@@ -55,6 +55,14 @@ class FakeCoordinator {
     return changed_.wait_for(lock, std::chrono::seconds(20),
                              [&] { return std::count(log_.begin(), log_.end(), what) >= times; });
   }
+  // The same for `times` times from now on.
+  bool asked_again(std::string const& what, int times) {
+    auto const before = [&] {
+      std::scoped_lock lock(mutex_);
+      return static_cast<int>(std::count(log_.begin(), log_.end(), what));
+    }();
+    return asked(what, before + times);
+  }
   void lease(int ms) {
     std::scoped_lock lock(mutex_);
     lease_ms_ = ms;
@@ -234,6 +242,22 @@ TEST_CASE("trouble is reported at once, and again if the report was lost") {
   worker.report({"g", 5, {}});
   REQUIRE(coordinator.asked("renew", 2));
   CHECK(coordinator.last_renewal().at("troubles").as_array().size() == 1);
+}
+
+TEST_CASE("trouble is reported again if the coordinator could not take the report") {
+  FakeCoordinator coordinator;
+  LiveWorker worker(member_of(coordinator));
+  REQUIRE(coordinator.asked("renew", 1));
+  coordinator.answer_renewals(503);
+  REQUIRE(coordinator.asked_again("renew", 2));
+  worker.report({"g", 4, {}});
+  for (int times = 0; times < 2; ++times) {
+    REQUIRE(coordinator.asked_again("renew", 2));
+    CHECK(coordinator.last_renewal().at("troubles").as_array().size() == 1);
+  }
+  coordinator.answer_renewals(200);
+  REQUIRE(coordinator.asked_again("renew", 3));
+  CHECK(coordinator.last_renewal().at("troubles").as_array().empty());
 }
 
 TEST_CASE("each renewal tells by which lease the worker lives, and the next one repeats what it was told") {
