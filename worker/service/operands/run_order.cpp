@@ -1,5 +1,6 @@
 #include "worker/service/operands/run_order.hpp"
 
+#include <limits>
 #include <set>
 
 #include "collectives/algorithms/catalogue.hpp"
@@ -85,6 +86,11 @@ std::optional<http::Problem> check_schedule(api::Schedule const& schedule) {
   return std::nullopt;
 }
 
+std::optional<http::Problem> check_contributions(std::uint64_t contributions) {
+  if (contributions >= 1 && contributions <= std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  return invalid_field("/contributions", "is " + std::to_string(contributions) + ", expected 1 to 2^32 - 1");
+}
+
 bool keeps_order(std::string const& local_algorithm) {
   auto const found = algorithms::find(local_algorithm);
   if (!found || (*found)->in_worker_order == nullptr) return false;
@@ -115,6 +121,8 @@ Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
   auto const timeout = check_timeout(request.timeout_ms);
   if (!timeout) return timeout.error();
   if (auto problem = check_schedule(request.schedule)) return std::move(*problem);
+  if (request.contributions > 0)
+    if (auto problem = check_contributions(request.contributions)) return std::move(*problem);
   if (*op != Op::barrier && !tensors::is_valid_name(request.tensor))
     return invalid_field("/tensor", "is not a tensor name");
   auto result = check_result(request, *dtype);

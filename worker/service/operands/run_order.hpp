@@ -79,6 +79,8 @@ struct RunOrder {
     std::optional<api::Compression> const& compression);
 [[nodiscard]] http::Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms);
 [[nodiscard]] std::optional<http::Problem> check_schedule(api::Schedule const& schedule);
+// Of an average whose divisor is not the number of ranks.
+[[nodiscard]] std::optional<http::Problem> check_contributions(std::uint64_t contributions);
 // True if the algorithm adds the parts in their order, each element in one place.
 [[nodiscard]] bool keeps_order(std::string const& local_algorithm);
 // 16 hexadecimal digits.

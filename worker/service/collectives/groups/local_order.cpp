@@ -1,6 +1,5 @@
 #include "worker/service/collectives/groups/local_order.hpp"
 
-#include <limits>
 #include <unordered_set>
 
 #include "collectives/algorithms/catalogue.hpp"
@@ -88,8 +87,7 @@ std::optional<Problem> check_local_algorithm(api::LocalCall const& call) {
 std::optional<Problem> check_contributions(Op op, ReduceOp reduce, api::LocalCall const& call) {
   if (!call.contributions) return std::nullopt;
   if (!reduces(op) || reduce != ReduceOp::avg) return invalid_field("/contributions", "is for avg alone");
-  if (*call.contributions >= 1 && *call.contributions <= std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
-  return invalid_field("/contributions", "is " + std::to_string(*call.contributions) + ", expected 1 to 2^32 - 1");
+  return service::check_contributions(*call.contributions);
 }
 
 // The tensors of this member under the name.

@@ -215,6 +215,7 @@ TEST_CASE("a tensor that was not admitted is refused with both values, and the r
   refused([](auto& r) { r.timeout_ms = ~std::uint64_t{0}; }, "invalid_field", "/timeout_ms");
   refused([](auto& r) { r.schedule.segment_bytes = 1; }, "invalid_field", "/schedule/segment_bytes");
   refused([](auto& r) { r.schedule.window = 0; }, "invalid_field", "/schedule/window");
+  refused([](auto& r) { r.contributions = std::uint64_t{1} << 32; }, "invalid_field", "/contributions");
   refused([](auto& r) { r.rank = 1; }, "invalid_field", "/rank");
   refused([](auto& r) { r.members.clear(); }, "epoch_fenced", "not in epoch 1 of group g");
   refused([](auto& r) { r.members[0].rank = 5; }, "invalid_field", "/members/0/rank");
