@@ -122,7 +122,7 @@ awaitable<Checked<std::uint64_t>> RunRegistry::commit(std::uint64_t run) {
     case State::committed:
       co_return record->version;
     case State::dropped:
-      co_return was_aborted(run);
+      co_return record->refusal.value_or(was_aborted(run));
     case State::failed:
       co_return *record->outcome->value().error;
     case State::held:

@@ -101,6 +101,19 @@ TEST_CASE("an abort that comes while the result is on its way drops it") {
   CHECK(b.store.get("x").value().version == 1);
 }
 
+TEST_CASE("a commit that was refused is refused again with the same reason") {
+  Book b({.hold = std::chrono::seconds(20), .remembered = 8});
+  b.launch(7, std::chrono::seconds(20));
+  b.step_to_the_result();
+  b.control.poll();
+  REQUIRE(b.store.erase("x", {}).has_value());
+  auto const first = b.commit(7).error();
+  CHECK(first.code == http::ProblemCode::mismatch);
+  auto const second = b.commit(7).error();
+  CHECK(second.code == http::ProblemCode::mismatch);
+  CHECK(second.detail == first.detail);
+}
+
 TEST_CASE("a restarted coordinator is told the state of a run") {
   Book b({.hold = std::chrono::milliseconds(100), .remembered = 8});
   CHECK_FALSE(b.book.status(7).has_value());
