@@ -38,7 +38,10 @@ struct Pool::State {
   };
 
   State(std::size_t keep, std::size_t limit, std::shared_ptr<memory::Arena> shared, Elsewhere other_thread)
-      : keep_bytes(keep), limit_bytes(limit), arena(std::move(shared)), elsewhere(std::move(other_thread)) {
+      : keep_bytes(keep),
+        limit_bytes(std::min(limit, std::numeric_limits<std::size_t>::max() - ceiling_slack_bytes)),
+        arena(std::move(shared)),
+        elsewhere(std::move(other_thread)) {
     change_private(0);
   }
   ~State() {

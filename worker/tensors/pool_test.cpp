@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -51,6 +52,15 @@ TEST_CASE("a returned block is used again for the same size") {
   CHECK(again->size_bytes() == mebibyte - 100);
   CHECK(pool.kept_bytes() == 0);
   CHECK(pool.in_use_bytes() == mebibyte);
+}
+
+TEST_CASE("a limit beyond all memory is none") {
+  auto const arena = arena_of(64 * mebibyte);
+  Pool pool(0, std::numeric_limits<std::size_t>::max(), arena);
+  auto const block = pool.acquire(16 * mebibyte);
+  REQUIRE(block.has_value());
+  CHECK(arena->owns((*block)->data()));
+  CHECK(pool.use().private_bytes == 0);
 }
 
 TEST_CASE("a block is not wasted on something much smaller") {
