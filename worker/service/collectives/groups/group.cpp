@@ -47,6 +47,16 @@ Problem refused(std::string pointer, std::string detail) {
   return problem;
 }
 
+// True if the order has every rank once.
+bool is_order_of_ranks(std::vector<std::uint32_t> const& order, std::size_t ranks) {
+  std::vector<bool> seen(ranks);
+  for (auto const rank : order) {
+    if (rank >= ranks || seen[rank]) return false;
+    seen[rank] = true;
+  }
+  return order.size() == ranks;
+}
+
 // By position.
 std::vector<Locality> localities_of(api::Group const& group) {
   std::vector<Locality> localities;
@@ -97,6 +107,10 @@ plan::Spec positioned(plan::Spec spec, api::Group const& group) {
 }
 
 http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment const& message, Identity const& self) {
+  auto const& members = message.group.members;
+  auto const& order = message.group.by_position;
+  if (order && !members.empty() && !is_order_of_ranks(*order, members.size()))
+    return invalid_field("/group/by_position", "does not have every rank once");
   Assignment assignment;
   assignment.group = message.group;
   assignment.segment_bytes = segment_bytes_of(message.group);
@@ -105,8 +119,8 @@ http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment c
   assignment.token = *token;
   bool is_member = false;
   std::set<std::string_view> seen;
-  for (std::size_t i = 0; i < message.group.members.size(); ++i) {
-    auto const& member = message.group.members[i];
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    auto const& member = members[i];
     auto const at = "/group/members/" + std::to_string(i);
     if (member.rank != i)
       return invalid_field(at + "/rank", "is not " + std::to_string(i) + ": members come in rank order");

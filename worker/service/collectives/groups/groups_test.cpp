@@ -206,6 +206,8 @@ TEST_CASE("impossible assignments are refused") {
   refused([](auto& m) { m.group.members[1].rank = 0; }, "invalid_field", "/group/members/1/rank");
   refused([](auto& m) { m.group.members[1].worker = ""; }, "invalid_field", "/group/members/1/worker");
   refused([](auto& m) { m.group.members[1].incarnation = ""; }, "invalid_field", "/group/members/1/incarnation");
+  for (auto const& order : std::vector<std::vector<std::uint32_t>>{{}, {0}, {1, 1}, {1, 2}, {1, 0, 2}})
+    refused([&](auto& m) { m.group.by_position = order; }, "invalid_field", "/group/by_position");
   CHECK(group.at(0).put("/v1/groups/g", "[]").status == 422);
   // A coordinator of a newer release may send fields that this worker does not know.
   auto const newer = group.at(0).put("/v1/groups/g", R"({"mood":"good"})").body;
