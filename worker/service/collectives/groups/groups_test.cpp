@@ -216,6 +216,24 @@ TEST_CASE("impossible assignments are refused") {
   CHECK(group.at(0).get("/v1/groups").json().at("items").as_array().empty());
 }
 
+TEST_CASE("a group of as many members as a coordinator makes, with long names, is taken") {
+  LiveGroup group(1);
+  auto const answer = group.assign(0, 1, [](auto& m) {
+    auto const long_name = [](std::uint32_t rank) { return std::string(58, 'w') + '-' + std::to_string(10000 + rank); };
+    for (std::uint32_t rank = 1; rank < 4096; ++rank) {
+      auto member = m.group.members.front();
+      member.rank = rank;
+      member.worker = long_name(rank);
+      member.url = "http://" + long_name(rank) + ".workers.default.svc.cluster.local:7071";
+      member.locality = {"europe-north", "europe-north-1", "rack-17", long_name(rank)};
+      m.group.members.push_back(std::move(member));
+    }
+  });
+  INFO(answer.body);
+  CHECK(answer.status == 204);
+  CHECK(group.at(0).get("/v1/groups/g").json().at("members").as_array().size() == 4096);
+}
+
 TEST_CASE("a group that has lost a member runs nothing and names it") {
   LiveGroup group(2);
   group.assign(1);
