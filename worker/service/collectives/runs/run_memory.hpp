@@ -69,6 +69,8 @@ struct RunMemory {
   [[nodiscard]] std::span<std::byte> converted() const {
     return carried_input ? carried_input->bytes() : overwritten->bytes();
   }
+  // True if that is the tensor's own memory.
+  [[nodiscard]] bool converts_in_place() const { return carried && part.brings && overwritten && !carried_input; }
   [[nodiscard]] engine::Feedback feedback() const {
     return residual ? engine::Feedback{residual->residual(), residual->lost()} : engine::Feedback();
   }

@@ -114,6 +114,28 @@ TEST_CASE("a commit that was refused is refused again with the same reason") {
   CHECK(second.detail == first.detail);
 }
 
+TEST_CASE("a tensor that was scaled in place for a run that is aborted before it begins is another version") {
+  Book b({.hold = std::chrono::milliseconds(1), .remembered = 8});
+  constexpr std::size_t elements = 200'000;
+  auto block = b.pool.acquire(elements * sizeof(float)).value();
+  std::fill_n(reinterpret_cast<float*>(block->data()), elements, 1.0F);
+  CHECK(b.store.put("y", Dtype::f32, {elements}, std::move(block), {}).value() == 1);
+  auto order = b.order_of(7, std::chrono::seconds(20));
+  order.tensor = "y";
+  order.spec.in_place = true;
+  order.sizes.elements = elements;
+  order.reduce = ReduceOp::avg;
+  order.contributions = 2;
+  std::optional<http::Checked<RunEnd>> ended;
+  boost::asio::co_spawn(b.control, b.runner.run(std::move(order)),
+                        [&](std::exception_ptr, http::Checked<RunEnd> end) { ended = std::move(end); });
+  while (b.store.get("y")) b.control.run_one();
+  b.runner.abort(7, Error(engine::EngineErrc::aborted, "told to end"));
+  while (!ended) b.control.run_one();
+  CHECK(ended->error().detail == "told to end");
+  CHECK(b.store.get("y").value().version == 2);
+}
+
 TEST_CASE("a restarted coordinator is told the state of a run") {
   Book b({.hold = std::chrono::milliseconds(100), .remembered = 8});
   CHECK_FALSE(b.book.status(7).has_value());

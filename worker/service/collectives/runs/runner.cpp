@@ -199,13 +199,16 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
     }
     end.input_digest = std::move(*digest);
   }
-  if (auto const prepared = co_await prepare(*memory); !prepared) {
+  auto const prepared = co_await prepare(*memory);
+  auto const& aborted = preparing_.at(order.run);
+  if (memory->converts_in_place() && (!prepared || aborted)) memory->result().drop();
+  if (!prepared) {
     auto problem = to_problem(prepared.error(), {order.rank});
     give_up(order, problem);
     co_return problem;
   }
+  if (aborted) co_return to_problem(*aborted, {});
   auto spec = to_spec(order, *memory);
-  if (auto const& why = preparing_.at(order.run)) co_return to_problem(*why, {});
   preparation.end();
   end.started = steady_clock::now();
   parts_.metrics.run_begun(order.spec.op);
