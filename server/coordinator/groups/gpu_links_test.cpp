@@ -127,6 +127,15 @@ TEST_CASE("workers without GPUs, with GPUs on other hosts, or with unconnected G
   CHECK_FALSE(place_of(standing_of({worker("a", {}), worker("a", {})}), constants).links.has_value());
 }
 
+TEST_CASE(
+    "of more members than a matrix of links may have, GPUs are not joined, and the links are those of the levels") {
+  std::size_t const most_hosts = topology::max_matrix_workers / 8;
+  CHECK(ways_of_gpus(p3_16xlarge(most_hosts)) != nullptr);
+  auto const standing = standing_of(p3_16xlarge(most_hosts + 1));
+  CHECK(standing.gpus == nullptr);
+  CHECK_FALSE(place_of(standing, constants).links.has_value());
+}
+
 TEST_CASE("joined GPUs are faster than the HTTP measurement between their workers") {
   auto const gpus = topology::dgx1_gpus();
   auto standing = standing_of({worker("h", {gpus[0]}), worker("h", {gpus[3]}), worker("h", {})});

@@ -148,6 +148,7 @@ bool has_members(api::Group const& group, std::vector<Worker> const& workers) {
 }
 
 std::shared_ptr<GpuWays const> ways_of_gpus(std::vector<Worker> const& members) {
+  if (members.size() > topology::max_matrix_workers) return nullptr;
   std::vector<Locality> localities;
   std::vector<std::vector<GpuLocality>> gpus;
   for (auto const& worker : members) {

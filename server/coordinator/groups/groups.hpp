@@ -31,7 +31,8 @@ inline constexpr std::size_t most_members_measured = 32;  // 496 pairs
 [[nodiscard]] http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request,
                                                               Membership const& membership, api::Group const* former);
 
-// Returns the GPU links between members of one host, by their indices in the list; null if there are none.
+// Returns the GPU links between members of one host, by their indices in the list; null if there are none, or more
+// members than a link matrix may have.
 [[nodiscard]] std::shared_ptr<GpuWays const> ways_of_gpus(std::vector<Worker> const& members);
 
 // Makes the group for a new epoch with these members. `former`: the previous epoch, null if there is none.
