@@ -53,6 +53,23 @@ http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& i
   return members;
 }
 
+// Returns the first of `size` neighbours whose ring has the least stretch, in one pass over all workers. size >= 1.
+std::size_t most_compact(std::span<Locality const> sorted, std::size_t size) {
+  auto const hop = [&](std::size_t from, std::size_t to) {
+    return static_cast<std::uint64_t>(shared_level(sorted[from], sorted[to]));
+  };
+  std::uint64_t path = 0;  // the ring without its last hop
+  for (std::size_t next = 1; next < size; ++next) path += hop(next - 1, next);
+  std::size_t best = 0;
+  auto least = path + hop(size - 1, 0);
+  for (std::size_t first = 1; first + size <= sorted.size(); ++first) {
+    auto const last = first + size - 1;
+    path = path + hop(last - 1, last) - hop(first - 1, first);
+    if (auto const ring = path + hop(last, first); ring < least) best = first, least = ring;
+  }
+  return best;
+}
+
 // After sorting by locality close workers are neighbours, so the best window of n neighbours is the most compact
 // choice. Among equally compact choices, a new group takes the first ids. An existing group prefers the workers that
 // came first, so that a newcomer with a smaller id takes no survivor's place.
@@ -72,12 +89,7 @@ http::Checked<std::vector<Worker>> pick_closest(std::uint32_t size, bool or_fewe
   auto const order = topology::order_by_locality(localities);
   std::vector<Locality> sorted;
   for (auto index : order) sorted.push_back(localities[index]);
-  std::size_t best = 0;
-  auto best_stretch = std::numeric_limits<double>::infinity();
-  for (std::size_t first = 0; first + size <= sorted.size(); ++first) {
-    auto const stretch = topology::ring_stretch(std::span(sorted).subspan(first, size));
-    if (stretch < best_stretch) best = first, best_stretch = stretch;
-  }
+  auto const best = most_compact(sorted, size);
   std::vector<Worker> members;
   for (std::size_t i = best; i < best + size; ++i) members.push_back(ready[order[i]]);
   std::ranges::sort(members, {}, &Worker::joined);
