@@ -123,7 +123,7 @@ class Study {
       if (wish_.algorithm != "auto" && wish_.algorithm != algorithm->name) continue;
       auto specs = narrowed(*algorithm, candidates_.of(*algorithm));
       if (specs.empty() && wish_.algorithm != "auto") return refuse(candidates_.refusal(*algorithm));
-      for (auto const& spec : specs) rounds += model::simulated_rounds(*algorithm, spec) * effort(spec);
+      for (auto const& spec : specs) rounds += work(*algorithm, spec, rounds_max);
       if (!specs.empty()) entries_.push_back({algorithm, std::move(specs)});
     }
     if (entries_.empty()) return refuse(candidates_.refusal());
@@ -155,6 +155,14 @@ class Study {
   }
 
  private:
+  // Counting the rounds searches the shape for every rank, too. If a single round of all ranks is too much already,
+  // that one is returned.
+  [[nodiscard]] std::uint64_t work(plan::Algorithm const& algorithm, plan::Spec const& spec,
+                                   std::uint64_t rounds_max) const {
+    auto const of_one_round = network_.ranks() * effort(spec);
+    return of_one_round > rounds_max ? of_one_round : model::simulated_rounds(algorithm, spec) * effort(spec);
+  }
+
   // Work of one round of a rank: algorithms search their shape, and for some shapes in requests they follow every
   // rank's path to a root.
   [[nodiscard]] std::uint64_t effort(plan::Spec const& spec) const {

@@ -155,6 +155,15 @@ TEST_CASE("a simulation that would take too long for a request is refused, with 
   for (std::uint32_t rank = 0; rank < 64 * 1024; ++rank)
     parents.push_back(rank % 1024 == 0 ? 0 : (rank % 1024 - 1) / 2);
   CHECK(refused(request).pointer == "/ranks");
+  // Few rounds, whose instructions grow with the ranks.
+  for (auto const& [op, algorithm] : {std::pair("all_to_all", "bruck"), std::pair("all_reduce", "grouped_allpairs")}) {
+    request = request_for("flat:16384");
+    request.op = op;
+    request.algorithm = algorithm;
+    CHECK(refused(request).pointer == "/ranks");
+    request.topology = "flat:512";
+    CHECK(answer(request).items.size() == 1);
+  }
   request = request_for("flat:64");
   CHECK(mentions(refused(request, 1000).detail, "expected up to 1000"));
 }

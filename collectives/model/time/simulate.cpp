@@ -16,6 +16,17 @@ using plan::Algorithm, plan::Buffer, plan::Instruction, plan::Opcode, plan::Rank
 // Limit for the kept instructions of one round: 32 MB. In larger rounds queues are ordered by rank.
 constexpr std::size_t most_kept = 1 << 20;
 
+// Limit for the instructions of a rank in a round that counts as one.
+constexpr std::uint64_t instructions_of_usual_rounds = 4;
+
+// Returns the mean of the first rounds of rank 0.
+std::uint64_t instructions_of_round(Algorithm const& algorithm, Spec const& spec) {
+  auto const rounds = std::clamp(algorithm.rounds(spec, 0), 1u, 16u);
+  plan::Sink sink;
+  for (std::uint32_t round = 0; round < rounds; ++round) algorithm.emit(spec, 0, round, sink);
+  return sink.size() / rounds;
+}
+
 std::uint32_t most_scratch(Algorithm const& algorithm, Spec const& spec) {
   auto most = std::uint32_t{0};
   for (Rank rank = 0; rank < spec.ranks; ++rank) most = std::max(most, algorithm.scratch_chunks(spec, rank));
@@ -247,7 +258,7 @@ Simulation simulate(Algorithm const& algorithm, Spec const& spec, Network const&
 std::uint64_t simulated_rounds(Algorithm const& algorithm, Spec const& spec) {
   auto sum = std::uint64_t{0};
   for (Rank rank = 0; rank < spec.ranks; ++rank) sum += algorithm.rounds(spec, rank);
-  return sum;
+  return sum * std::max<std::uint64_t>(instructions_of_round(algorithm, spec) / instructions_of_usual_rounds, 1);
 }
 
 }  // namespace chorus::model

@@ -32,7 +32,8 @@ struct Simulation {
                                   std::uint64_t elements, std::size_t element_bytes,
                                   std::optional<WireFormat> codes = std::nullopt);
 
-// Returns the amount of work of simulate(): the number of calls of emit(), each of which takes 10 to 100 ns.
+// Returns the amount of work of simulate(), in rounds of one rank, each of which takes 10 to 100 ns: the number of
+// calls of emit(), several times as many where a round has many instructions.
 [[nodiscard]] std::uint64_t simulated_rounds(plan::Algorithm const& algorithm, plan::Spec const& spec);
 
 }  // namespace chorus::model
