@@ -5,7 +5,7 @@
 // and trees are made for them: see collectives/topology.
 //
 // Shape: the trees' parents, one tree after the other: tree t's parent of rank r is shape[t p + r], and a root is its
-// own parent. At most 64 levels deep. Empty: min(p, 8) binary trees with their roots spread over the ranks.
+// own parent. At most 64 trees, 64 levels deep. Empty: min(p, 8) binary trees with their roots spread over the ranks.
 //
 // Source: MXNet's kvstore "device" with MXNET_KVSTORE_USETREE (Carl Yang), 2018.
 #include <algorithm>
@@ -19,6 +19,8 @@ namespace {
 
 using plan::Final, plan::input, plan::output, plan::Rank, plan::Shape, plan::Sink, plan::Spec;
 
+// More trees gain nothing. The work to make a plan, and to prove it, grows with their square.
+constexpr std::uint32_t max_trees = 64;
 constexpr std::uint32_t max_levels = 64;
 constexpr std::uint32_t trees_by_default = 8;
 
@@ -114,6 +116,7 @@ Status check(Spec const& spec) {
     return wrong_shape(spec, "a multiple of " + std::to_string(spec.ranks) +
                                  " numbers: for every tree the parents of "
                                  "all ranks, a root its own");
+  if (tree_count(spec) > max_trees) return wrong_shape(spec, "at most " + std::to_string(max_trees) + " trees");
   for (std::uint32_t tree = 0; tree < tree_count(spec); ++tree)
     if (auto const wrong = fault(std::span(spec.shape).subspan(std::size_t{tree} * spec.ranks, spec.ranks));
         !wrong.empty())

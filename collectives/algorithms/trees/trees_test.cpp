@@ -102,11 +102,13 @@ TEST_CASE("multi_tree: the refusal of parents that are no tree names the tree an
     CHECK_MESSAGE(wrong(shape).ends_with(what), wrong(shape));
   };
   is_said({0, 0, 0}, "a multiple of 4 numbers: for every tree the parents of all ranks, a root its own");
+  is_said(Shape(65 * 4, 0), "expected at most 64 trees");
   is_said({0, 0, 0, 4}, "but in tree 0 the parent of rank 3 is 4");
   is_said({0, 1, 0, 0}, "but in tree 0 2 ranks are roots, their own parents");
   is_said({0, 0, 0, 0, 1, 2, 3, 0}, "but in tree 1 0 ranks are roots, their own parents");
   is_said({0, 2, 1, 0}, "but in tree 0 rank 1 does not come to the root within 64 levels");
   CHECK(wrong({0, 0, 1, 2}) == "");
+  CHECK(wrong(Shape(64 * 4, 0)) == "");
   Shape chain(66);
   for (Rank rank = 1; rank < 66; ++rank) chain[rank] = rank - 1;
   CHECK(refusal(algorithms::multi_tree, {.ranks = 66, .shape = chain})
