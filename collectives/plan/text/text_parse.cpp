@@ -108,6 +108,7 @@ class Line {
     if (!inside.empty()) slice.stride = next();
     require(inside.empty() && slice.count > 0 && slice.stride > 0,
             quoted(text) + " is not a slice such as output[0:4:2]");
+    if (slice.count == 1) slice.stride = 1;
     return slice;
   }
 

@@ -57,6 +57,10 @@ TEST_CASE("doubled blanks and empty lines are ignored") {
   CHECK(parse_text(changed("round 1\n", "\n  round   1  \n\n")).value() == parse_text(everything).value());
 }
 
+TEST_CASE("a single chunk has no stride, whatever its slice says") {
+  CHECK(parse_text(changed("scratch[1] from", "scratch[1:1:2] from")).value() == parse_text(everything).value());
+}
+
 TEST_CASE("the refusal of a malformed text names the line") {
   CHECK(parse_text("").error().code == PlanErrc::malformed_text);
   CHECK(what_is_wrong(changed("plan all_reduce", "plan all_red")) == "line 1: this is not an operation");
