@@ -90,11 +90,12 @@ asio::awaitable<Result<model::Choice>> Planner::select(Question question, Standi
     co_return learned_.corrected(place, found->second.choice, is_auto);
   }
   if (!question.on_gpus) in_rank_order.gpus = nullptr;
+  auto const version = levels_version_;
   auto choice = co_await asio::co_spawn(
       thread_.executor(), select_there(std::move(question), std::move(in_rank_order), levels_.constants()),
       http::until_done_there());
   if (choice.has_error()) co_return choice;
-  keep(key, choice.value());
+  if (version == levels_version_) keep(key, choice.value());
   co_return learned_.corrected(place, std::move(choice.value()), is_auto);
 }
 
