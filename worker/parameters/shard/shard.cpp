@@ -130,6 +130,13 @@ bool Shard::completes_round(Push const& push) const {
   return clocks_.in_rounds() && held_.size() + 1 == clocks_.size() && push.kind != PushKind::value;
 }
 
+// Returns true if all clients that stay have pushed for the open round. New clients begin with the next round.
+bool Shard::ends_round(std::vector<std::string> const& clients) const {
+  auto const stays = [&](std::string const& client) { return std::ranges::find(clients, client) != clients.end(); };
+  auto const held = std::ranges::count_if(held_, [&](Push const& push) { return stays(push.client.name); });
+  return held > 0 && held == std::ranges::count_if(clocks_.progress(), stays, &Clocks::Progress::client);
+}
+
 Result<Shard::Change> Shard::prepare(Push push) {
   Change change;
   change.push_ = std::move(push);
@@ -139,14 +146,9 @@ Result<Shard::Change> Shard::prepare(Push push) {
     case PushKind::value:
       prepared = elements_->prepare_values(change.work_, now.data);
       break;
-    case PushKind::clients: {
-      Clocks changed = clocks_;
-      changed.change(now.clients);
-      auto const stays = [&](Push const& held) { return changed.place(held.client.name).has_value(); };
-      auto const held = static_cast<std::size_t>(std::ranges::count_if(held_, stays));
-      if (clocks_.in_rounds() && held > 0 && held == changed.size()) prepared = prepare_round(change, nullptr);
+    case PushKind::clients:
+      if (ends_round(now.clients)) prepared = prepare_round(change, nullptr);
       break;
-    }
     case PushKind::gradient:
     case PushKind::rows:
       if (completes_round(now))
@@ -186,10 +188,11 @@ void Shard::finish(Change change) {
   if (change.work_.is_new) ++version_;
   elements_->finish(std::move(change.work_));
   if (push.kind == PushKind::clients) {
+    auto const ends = ends_round(push.clients);
     clocks_.change(push.clients);
     auto const left = [this](Push const& held) { return !clocks_.place(held.client.name); };
     std::erase_if(held_, left);
-    if (held_.size() == clocks_.size()) held_.clear();
+    if (ends) held_.clear();
     return;
   }
   window_.advance(push.client);

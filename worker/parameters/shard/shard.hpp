@@ -134,6 +134,7 @@ class Shard {
   ShardSpec const spec_;
   tensors::Pool& pool_;
   std::unique_ptr<Elements> elements_;
+  [[nodiscard]] bool ends_round(std::vector<std::string> const& clients) const;
   std::uint64_t version_ = 0;
   std::uint64_t position_ = 0;
   Window window_;

@@ -141,6 +141,20 @@ TEST_CASE("staleness 0: a row of bf16 that only one client pushes is divided by 
   CHECK(found == std::array{half, one_and_a_half});
 }
 
+namespace {
+
+void change_clients(Shard& shard, std::vector<std::string> clients) {
+  Push change;
+  change.kind = PushKind::clients;
+  change.clients = std::move(clients);
+  auto prepared = shard.prepare(change);
+  REQUIRE(prepared.has_value());
+  compute(*prepared, 1);
+  shard.finish(std::move(*prepared));
+}
+
+}  // namespace
+
 TEST_CASE("a round does not wait for a client that has left, and ends if it waited only for this client") {
   auto assignment = plain({1});
   assignment.parameter.staleness = 0;
@@ -148,18 +162,40 @@ TEST_CASE("a round does not wait for a client that has left, and ends if it wait
   auto const shard = make(assignment);
   apply(*shard, gradient("a", 0, {1}, 0));
   apply(*shard, gradient("b", 0, {2}, 0));
-  Push change;
-  change.kind = PushKind::clients;
-  change.clients = {"a", "b"};
-  auto prepared = shard->prepare(change);
-  REQUIRE(prepared.has_value());
-  compute(*prepared, 1);
-  shard->finish(std::move(*prepared));
+  change_clients(*shard, {"a", "b"});
   CHECK(values(*shard) == std::vector<float>{3});
   CHECK(shard->version() == 1);
   CHECK(apply(*shard, gradient("a", 1, {1}, 1)));
   CHECK(apply(*shard, gradient("b", 1, {1}, 1)));
   CHECK(shard->version() == 2);
+}
+
+TEST_CASE("a client that replaces the one for which a round waited begins with the next round, and none counts twice") {
+  auto assignment = plain({1});
+  assignment.parameter.staleness = 0;
+  assignment.parameter.clients = {"a", "b"};
+  auto const shard = make(assignment);
+  apply(*shard, gradient("a", 0, {1}, 0));
+  change_clients(*shard, {"a", "c"});
+  CHECK(values(*shard) == std::vector<float>{1});
+  CHECK(shard->version() == 1);
+  CHECK(apply(*shard, gradient("a", 1, {10}, 1)));
+  CHECK(shard->version() == 1);
+  CHECK(apply(*shard, gradient("c", 0, {100}, 1)));
+  CHECK(values(*shard) == std::vector<float>{111});
+}
+
+TEST_CASE("a client that comes while another one has not pushed for the round belongs to this round") {
+  auto assignment = plain({1});
+  assignment.parameter.staleness = 0;
+  assignment.parameter.clients = {"a", "b"};
+  auto const shard = make(assignment);
+  apply(*shard, gradient("a", 0, {1}, 0));
+  change_clients(*shard, {"a", "b", "c"});
+  CHECK(apply(*shard, gradient("b", 0, {10}, 0)));
+  CHECK(shard->version() == 0);
+  CHECK(apply(*shard, gradient("c", 0, {100}, 0)));
+  CHECK(values(*shard) == std::vector<float>{111});
 }
 
 TEST_CASE("only pushed rows change, and repeated ones are summed") {
