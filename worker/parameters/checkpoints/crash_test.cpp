@@ -91,6 +91,16 @@ TEST_CASE("a disk that is full or broken at any operation keeps the old checkpoi
     }
 }
 
+TEST_CASE("the first checkpoint of a name survives a crash, also the directory that was made for it") {
+  SimulatedDisk disk;
+  REQUIRE(disk.make_directory("disk/nightly").has_value());
+  REQUIRE(Content(1).write(disk, "disk/nightly", 1, 2).has_value());
+  for (std::uint64_t seed = 0; seed < outcomes; ++seed) {
+    auto found = disk.after_crash(seed);
+    REQUIRE(open_newest(found, "disk/nightly").has_value());
+  }
+}
+
 TEST_CASE("the first checkpoint exists or does not exist, never in part") {
   std::uint64_t crashes = 0;
   for (bool committed = false; !committed; ++crashes) {

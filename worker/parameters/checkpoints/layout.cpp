@@ -32,6 +32,12 @@ std::string join(std::string_view directory, std::string_view name) {
   return std::string(directory) + "/" + std::string(name);
 }
 
+Status sync_entry_of(Files& files, std::string const& directory) {
+  auto const slash = directory.rfind('/');
+  if (slash == std::string::npos) return ok();  // of a directory that was there before
+  return files.sync_directory(slash == 0 ? "/" : directory.substr(0, slash));
+}
+
 bool is_plain_name(std::string_view name) {
   auto const is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||

@@ -18,6 +18,9 @@ inline constexpr std::string_view temporary_suffix = ".partial";
 [[nodiscard]] std::string directory_name(std::uint64_t number);  // "checkpoint-000000000007"
 [[nodiscard]] std::string join(std::string_view directory, std::string_view name);
 
+// Makes the directory's own entry survive a crash.
+[[nodiscard]] Status sync_entry_of(Files& files, std::string const& directory);
+
 // Returns true for names of letters, digits and ._- that stay within their directory. Names in manifests come from
 // outside.
 [[nodiscard]] bool is_plain_name(std::string_view name);

@@ -206,7 +206,8 @@ Status commit(Files& files, std::string const& directory, Manifest const& manife
       return Error(CheckpointErrc::damaged, record.name + " has " + std::to_string((*file)->size()) +
                                                 " bytes, the manifest says " + std::to_string(record.bytes));
   }
-  // Syncs the entry of the checkpoint's directory before that of the manifest.
+  // Syncs the entries of the directories before that of the manifest.
+  if (auto const synced = sync_entry_of(files, directory); synced.has_error()) return synced;
   if (auto const synced = files.sync_directory(directory); synced.has_error()) return synced;
   auto const text = to_text(manifest);
   return write_durably(files, own, std::string(manifest_name), [&](OutputFile& file) -> Status {

@@ -55,6 +55,7 @@ Status PushLog::open() {
   for (auto const* const directory : {&shard_directory_, &directory_})
     if (auto status = files_.make_directory(*directory); !status) return status;
   remove_temporary_bases();
+  if (auto status = checkpoints::sync_entry_of(files_, shard_directory_); !status) return status;
   return files_.sync_directory(shard_directory_);
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "worker/parameters/checkpoints/testing/simulated_disk.hpp"
 #include "worker/parameters/checkpoints/testing/temporary_directory.hpp"
 #include "worker/parameters/log/recovery.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
@@ -18,11 +19,16 @@ namespace fs = std::filesystem;
 
 class World {
  public:
-  World() : path(directory_.path() + "/w@0") {
+  World() : path(directory_.path() + "/w@0"), files_(posix_.get()) {
     assignment_.parameter.durability = "log";
     shard_ = Shard::make(ShardSpec::from(assignment_).value(), pool_).value();
   }
 
+  // The log is on this disk from now on.
+  void use(checkpoints::Files& files, std::string directory) {
+    files_ = &files;
+    path = std::move(directory);
+  }
   // Begins a log in this epoch.
   void own(std::uint32_t epoch) {
     log_ = std::make_unique<PushLog>(*files_, path, epoch);
@@ -93,12 +99,13 @@ class World {
   }
 
   checkpoints::testing::TemporaryDirectory directory_;
-  std::string const path;
+  std::string path;
 
  private:
   std::string last_;
   tensors::Pool pool_{1 << 20, 64 << 20};
-  std::unique_ptr<checkpoints::Files> files_ = checkpoints::posix_files();
+  std::unique_ptr<checkpoints::Files> const posix_ = checkpoints::posix_files();
+  checkpoints::Files* files_;
   api::ShardAssignment assignment_ = testing::plain({2});
   std::unique_ptr<Shard> shard_;
   std::unique_ptr<PushLog> log_;
@@ -231,6 +238,20 @@ TEST_CASE("a generation that gets no base is withdrawn with its file") {
 TEST_CASE("a missing log is not found") {
   World world;
   CHECK(world.recover().error().code == LogErrc::not_found);
+}
+
+TEST_CASE("pushes of a new log survive a crash of the machine, also the directories that were made for it") {
+  checkpoints::testing::SimulatedDisk disk;
+  World world;
+  world.use(disk, "disk/w@0");
+  world.own(1);
+  world.push(3);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    auto found = disk.after_crash(seed);
+    world.use(found, "disk/w@0");
+    CHECK(world.recovered() == 3);
+  }
 }
 
 }  // namespace chorus::parameters
