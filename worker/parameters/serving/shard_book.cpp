@@ -1,6 +1,7 @@
 #include "worker/parameters/serving/shard_book.hpp"
 
 #include <boost/asio/use_awaitable.hpp>
+#include <iterator>
 
 namespace chorus::parameters {
 namespace {
@@ -105,11 +106,20 @@ http::Checked<std::shared_ptr<ShardHost>> ShardBook::find(std::string const& par
   return unknown(parameter);
 }
 
-std::vector<api::ShardStatus> ShardBook::list(std::string const& after, std::size_t limit) const {
-  std::vector<api::ShardStatus> items;
+api::ShardStatusList ShardBook::list(std::string const& after, std::size_t limit) const {
+  api::ShardStatusList page;
   auto next = after.empty() ? hosts_.begin() : hosts_.upper_bound(Key(after, UINT32_MAX));
-  for (; next != hosts_.end() && items.size() < limit; ++next) items.push_back(next->second->status());
-  return items;
+  while (next != hosts_.end()) {
+    auto const parameter = next->first.first;
+    auto const end = hosts_.upper_bound(Key(parameter, UINT32_MAX));
+    auto const shards = static_cast<std::size_t>(std::distance(next, end));
+    if (!page.items.empty() && page.items.size() + shards > limit) {
+      page.next_cursor = page.items.back().parameter;
+      break;
+    }
+    for (; next != end; ++next) page.items.push_back(next->second->status());
+  }
+  return page;
 }
 
 ShardBook::Totals ShardBook::totals() const {

@@ -33,8 +33,9 @@ class ShardBook {
 
   // Problems: unknown_parameter; misdirected if only other shards of the parameter are here.
   [[nodiscard]] http::Checked<std::shared_ptr<ShardHost>> find(std::string const& parameter, std::uint32_t shard) const;
-  // Lists shards of parameters after `after`, in the order of names and numbers.
-  [[nodiscard]] std::vector<api::ShardStatus> list(std::string const& after, std::size_t limit) const;
+  // Lists the shards of parameters after `after`, in the order of names and numbers. A page has all shards of each of
+  // its parameters: `limit` shards at most, unless the first parameter has more.
+  [[nodiscard]] api::ShardStatusList list(std::string const& after, std::size_t limit) const;
 
   struct Totals {
     std::size_t owned = 0, backups = 0;

@@ -75,4 +75,33 @@ TEST_CASE("a shard stays in later epochs of its parameter, and not for another p
   CHECK_FALSE(worker.book.keeps(longer));
 }
 
+TEST_CASE("pages of shards have every shard once, also of a parameter with more shards than a page") {
+  Worker worker;
+  auto const add = [&](std::string name, std::uint32_t shards) {
+    for (std::uint32_t i = 0; i < shards; ++i) {
+      auto fresh = order("owner", 1, "00aa");
+      fresh.parameter.name = name;
+      fresh.fresh = true;
+      fresh.shard = i;
+      REQUIRE_FALSE(worker.book.assign(fresh).has_value());
+    }
+  };
+  add("a", 1);
+  add("b", 5);
+  add("c", 1);
+  add("d", 2);
+  for (std::size_t const limit : {1, 2, 3, 6, 8, 9}) {
+    CAPTURE(limit);
+    std::string seen, cursor;
+    for (bool is_last = false; !is_last;) {
+      auto const page = worker.book.list(cursor, limit);
+      CHECK((page.items.size() <= limit || page.items.front().parameter == page.items.back().parameter));
+      for (auto const& shard : page.items) seen += shard.parameter + std::to_string(shard.shard);
+      is_last = !page.next_cursor;
+      cursor = page.next_cursor.value_or("");
+    }
+    CHECK(seen == "a0b0b1b2b3b4c0d0d1");
+  }
+}
+
 }  // namespace chorus::parameters

@@ -1,6 +1,6 @@
 #include "worker/service/parameters/values/parameter_routes.hpp"
 
-#include <algorithm>
+#include <utility>
 
 #include "http/json/json.hpp"
 #include "http/routing/paging.hpp"
@@ -45,16 +45,7 @@ void ParameterRoutes::add_to(http::Router& router) {
 awaitable<http::Response> ParameterRoutes::list(http::Request const& request) {
   auto const page = http::page_of(request);
   if (!page) co_return page.error();
-  // A page ends between two parameters: the cursor names a parameter, with all of its shards.
-  api::ShardStatusList list;
-  list.items = book_.list(page->after, page->limit + 1);
-  if (list.items.size() > page->limit) {
-    auto const& last = list.items.back().parameter;
-    auto const begin = std::ranges::find(list.items, last, &api::ShardStatus::parameter);
-    if (begin != list.items.begin()) list.items.erase(begin, list.items.end());
-    list.next_cursor = list.items.back().parameter;
-  }
-  co_return http::Response::json(200, http::encode(list));
+  co_return http::Response::json(200, http::encode(book_.list(page->after, page->limit)));
 }
 
 awaitable<http::Response> ParameterRoutes::describe(http::Request const& request) {
