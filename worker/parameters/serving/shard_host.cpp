@@ -154,11 +154,16 @@ bool ShardHost::must_wait() const { return copy_.is_paused() || (log_ && log_->i
 asio::awaitable<void> ShardHost::work() {
   std::function<PushQueue::Turn(JobPtr const&)> const turn_of = [this](JobPtr const& job) { return turn(job); };
   while (!tenure_.is_closed()) {
-    while (must_wait()) co_await changed_.wait_until(http::TimePoint::max());
+    while (must_wait()) {
+      copy_.set_push_waits(copy_.is_paused() && !queue_.is_empty());
+      co_await changed_.wait_until(http::TimePoint::max());
+    }
     co_await followers_.look_after();
     if (must_wait()) continue;
-    if (auto const job = followers_.backlog_is_long() ? nullptr : queue_.next(turn_of)) {
-      copy_.begin_work();
+    auto const job = followers_.backlog_is_long() ? nullptr : queue_.next(turn_of);
+    if (job) copy_.begin_work();
+    copy_.set_push_waits(false);
+    if (job) {
       co_await serve(job);
       copy_.end_work();
       continue;

@@ -73,6 +73,8 @@ asio::awaitable<http::Checked<ShardView>> ShardReader::copy_rows(ReadConstraints
     co_return seen;
   }
   seen->values = nullptr;
+  while (copy_.push_waits() && !tenure_.is_closed() && steady_clock::now() < deadline)
+    co_await copy_.changed().wait_until(deadline);
   ShardCopy::Pause const pause(copy_);
   while (copy_.is_busy() && !tenure_.is_closed() && steady_clock::now() < deadline)
     co_await copy_.changed().wait_until(deadline);

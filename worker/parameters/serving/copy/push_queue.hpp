@@ -44,6 +44,7 @@ class PushQueue {
   boost::asio::awaitable<void> until_answered(JobPtr job, http::TimePoint deadline);
 
   enum class Turn { now, later, never };  // never: the push was answered
+  [[nodiscard]] bool is_empty() const { return jobs_.empty(); }
   // Returns the first push whose turn is now, and removes it; null: there is none.
   [[nodiscard]] JobPtr next(std::function<Turn(JobPtr const&)> const& turn);
   // Answers all pushes.

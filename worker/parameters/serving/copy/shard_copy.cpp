@@ -68,6 +68,10 @@ void ShardCopy::end_work() {
   changed_.notify_all();
 }
 
+void ShardCopy::set_push_waits(bool waits) {
+  if (std::exchange(push_waits_, waits) && !waits) changed_.notify_all();
+}
+
 asio::awaitable<std::optional<Problem>> ShardCopy::until_between_pushes(http::TimePoint deadline) {
   while (is_working_ && !tenure_.is_closed() && steady_clock::now() < deadline) co_await changed_.wait_until(deadline);
   if (auto problem = tenure_.why_not_serving()) co_return problem;

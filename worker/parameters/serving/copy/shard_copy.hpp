@@ -58,6 +58,9 @@ class ShardCopy {
     ShardCopy& copy_;
   };
   [[nodiscard]] bool is_paused() const { return pauses_ > 0; }
+  // Pushes and readers that pause them take turns: while a push waits for the end of a pause, no reader begins one.
+  [[nodiscard]] bool push_waits() const { return push_waits_; }
+  void set_push_waits(bool waits);
   [[nodiscard]] bool is_working() const { return is_working_; }  // on a push
   [[nodiscard]] bool is_busy() const { return is_working_ || offload_.is_lent(); }
   void begin_work() { is_working_ = true; }
@@ -86,6 +89,7 @@ class ShardCopy {
   History history_;
   bool is_working_ = false;
   std::size_t pauses_ = 0;
+  bool push_waits_ = false;
   std::optional<http::Problem> broken_;
 };
 

@@ -1,0 +1,107 @@
+// Readers of many rows pause the pushes of their shard, and pushes get their turns between them.
+#include <doctest/doctest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/runtime/task_group.hpp"
+#include "http/client/client.hpp"
+#include "worker/parameters/serving/shard_host.hpp"
+#include "worker/parameters/serving/testing/run_story.hpp"
+#include "worker/parameters/shard/testing/assignment.hpp"
+
+namespace chorus::parameters {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::uint64_t rows_count = 4096, columns = 64;  // more than is copied on the control thread
+constexpr std::size_t readers_count = 3, copies_max = 300;
+
+http::TimePoint before_a_minute() { return std::chrono::steady_clock::now() + std::chrono::minutes(1); }
+
+class ReadShard {
+ public:
+  ReadShard() {
+    auto assignment = testing::plain({rows_count, columns});
+    assignment.role = "owner";
+    assignment.epoch = 1;
+    assignment.fresh = true;
+    auto spec = ShardSpec::from(assignment);
+    REQUIRE(spec.has_value());
+    auto shard = Shard::make(std::move(*spec), pool_);
+    REQUIRE(shard.has_value());
+    host_ = std::make_shared<ShardHost>(tools_, std::move(*shard), assignment);
+  }
+  ~ReadShard() {
+    testing::run_story(io_, host_->stop());
+    host_.reset();
+    threads_.join();  // which give the shard's memory back
+    client_.close();
+  }
+  ReadShard(ReadShard const&) = delete;
+  ReadShard& operator=(ReadShard const&) = delete;
+
+  // Returns the number of copies of all rows that readers got before a push among them was answered.
+  std::size_t copies_before_the_push() {
+    std::size_t copies = 0;
+    testing::run_story(io_, push_among_readers(&copies));
+    return copies;
+  }
+
+ private:
+  asio::awaitable<void> read() {
+    std::vector<std::uint64_t> rows(rows_count);
+    std::iota(rows.begin(), rows.end(), std::uint64_t{0});
+    std::vector<std::byte> into(rows_count * columns * sizeof(float));
+    while (copies_ < copies_max) {
+      auto const view = co_await host_->copy_rows({}, rows, into, before_a_minute());
+      CHECK(view.has_value());
+      ++copies_;
+    }
+  }
+  asio::awaitable<void> push_among_readers(std::size_t* copies) {
+    http::TaskGroup readers(io_.get_executor());
+    for (std::size_t i = 0; i < readers_count; ++i) readers.spawn("reader", read());
+    Push push;
+    push.client = {"c", 0};
+    auto const block = pool_.acquire(rows_count * columns * sizeof(float)).value();
+    std::memset(block->data(), 0, block->size_bytes());
+    push.data = block;
+    auto const answer = co_await host_->push(std::move(push), before_a_minute());
+    *copies = copies_;
+    CHECK(answer.has_value());
+    co_await readers.join();
+  }
+
+  asio::io_context io_;
+  asio::thread_pool threads_{1};
+  tensors::Pool pool_{16 << 20, 64 << 20};
+  http::Client client_{io_.get_executor()};
+  ShardTools tools_{io_.get_executor(),
+                    threads_.get_executor(),
+                    {client_, http::MessageChecksums::off},
+                    pool_,
+                    {},
+                    1 << 20,
+                    {},
+                    nullptr,
+                    nullptr};
+  std::shared_ptr<ShardHost> host_;
+  std::size_t copies_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a push gets its turn among readers of many rows who come without a gap, and so do they") {
+  ReadShard shard;
+  auto const copies = shard.copies_before_the_push();
+  CHECK(copies <= 2 * readers_count);
+}
+
+}  // namespace chorus::parameters
