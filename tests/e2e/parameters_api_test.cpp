@@ -189,6 +189,28 @@ TEST_CASE("a refused compressed push is part of the next one, and a gradient tha
   CHECK(other.residual()[3] == 4);
 }
 
+TEST_CASE("where NaN is set to 0, the norm for clipping is that of the other elements, over all shards") {
+  Cluster cluster(2);
+  cluster.make_group("g");
+  make(cluster, R"({"group":"g","shape":[3],"shards":2,"nonfinite":"zero",)"
+                R"("optimizer":{"name":"sgd","learning_rate":1,"clip_norm":5}})");
+  Floats const gradient{6, std::nanf(""), 8};
+  auto parameters = connect(cluster, "a");
+  auto w = open(parameters, "w");
+  REQUIRE(w.push(gradient).has_value());
+  Floats values(3);
+  REQUIRE(w.pull(values).has_value());
+  CHECK(values == Floats{-3, 0, -4});
+  ParameterClient other(cluster.worker(0).url, "b");
+  REQUIRE(other.push("w", ParameterClient::bytes(gradient)).status == 200);
+  REQUIRE(w.pull(values).has_value());
+  CHECK(values == Floats{-6, 0, -8});
+  REQUIRE(w.compress({.kind = chorus::GradientCompression::Kind::f16}).has_value());
+  REQUIRE(w.push(gradient).has_value());
+  REQUIRE(w.pull(values).has_value());
+  CHECK(values == Floats{-9, 0, -12});
+}
+
 TEST_CASE("the norm for clipping is the norm of the whole gradient, over all shards") {
   Cluster cluster(2);
   cluster.make_group("g");

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "worker/parameters/compression/decode.hpp"
+#include "worker/parameters/optimizers/nonfinite.hpp"
 #include "worker/parameters/shard/pushes/step.hpp"
 
 namespace chorus {
@@ -24,6 +25,8 @@ Result<double> GradientCompressor::norm_of_encoded(parameters::Placement const& 
     std::vector<float> decoded(range[1] - range[0]);
     if (auto const status = parameters::decode(*compression_, encoded_->parts[shard], decoded); !status)
       return status.error();
+    if (placement.parameter.nonfinite == "zero")
+      parameters::zero_nonfinite(Dtype::f32, std::as_writable_bytes(std::span(decoded)));
     squared += parameters::squared_norm({std::as_bytes(std::span(decoded)), Dtype::f32});
   }
   return std::sqrt(squared);

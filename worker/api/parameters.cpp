@@ -6,7 +6,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
-#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -175,6 +174,7 @@ struct Parameter::State {
   [[nodiscard]] bool wants_norm() const {
     return placement->parameter.optimizer.clip_norm.has_value() && placement->owners.size() > 1;
   }
+  [[nodiscard]] bool zeroes_nonfinite() const { return placement->parameter.nonfinite == "zero"; }
   static asio::awaitable<Result<Access::Outcome>> push_encoded(Ptr state, parameters::Push push, TensorView answer,
                                                                TimePoint until) {
     auto const deadline = settled(until);
@@ -190,7 +190,7 @@ struct Parameter::State {
   [[nodiscard]] Result<Pushed> push_gradient(ConstTensorView gradient, TensorView answer, PushOptions const& options) {
     auto push = make_push(parameters::PushKind::gradient, gradient, options);
     if (!compressor.is_on()) {
-      if (wants_norm()) push.norm = std::sqrt(parameters::squared_norm(parameters::gradient_of(push)));
+      if (wants_norm()) push.norm = parameters::norm_of(push, placement->row_elements, zeroes_nonfinite());
       return settle(owner->begin(State::push(this, std::move(push), answer, options.deadline)).get());
     }
     if (gradient.dtype != Dtype::f32)
@@ -367,7 +367,7 @@ Result<Parameter::Pushed> Parameter::push_rows(std::span<std::uint64_t const> ro
   }
   auto push = state_->make_push(parameters::PushKind::rows, {body, gradient.dtype}, options);
   push.rows = rows.size();
-  if (state_->wants_norm()) push.norm = std::sqrt(parameters::squared_norm_of(push, width));
+  if (state_->wants_norm()) push.norm = parameters::norm_of(push, width, state_->zeroes_nonfinite());
   return state_->settle(state_->owner->begin(State::push_rows(state_.get(), std::move(push), options.deadline)).get());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "collectives/core/nearest_name.hpp"
 #include "http/api/cluster/membership.hpp"
@@ -122,9 +123,11 @@ void write_push(Push const& push, http::Fields& fields) {
   if (push.clock) fields.set("Chorus-Clock", std::to_string(*push.clock));
   fields.set("Tensor-Dtype", std::string(chorus::name(push.dtype)));
   if (push.kind == PushKind::rows) fields.set("Chorus-Rows", std::to_string(push.rows));
-  if (push.norm && std::isfinite(*push.norm)) {
+  if (push.norm) {
+    // Receivers must not compute a norm of their own instead of one that is not finite.
+    auto const norm = std::isfinite(*push.norm) ? *push.norm : std::numeric_limits<double>::infinity();
     char text[32];
-    auto const [end, failure] = std::to_chars(std::begin(text), std::end(text), *push.norm);
+    auto const [end, failure] = std::to_chars(std::begin(text), std::end(text), norm);
     if (failure == std::errc()) fields.set("Chorus-Gradient-Norm", std::string(text, end));
   }
 }

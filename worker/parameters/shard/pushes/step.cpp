@@ -1,9 +1,11 @@
 #include "worker/parameters/shard/pushes/step.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "worker/devices/reduce.hpp"
+#include "worker/parameters/optimizers/nonfinite.hpp"
 
 namespace chorus::parameters {
 namespace {
@@ -111,6 +113,17 @@ double squared_norm_of(Push const& push, std::uint64_t row_elements) {
   if (push.kind != PushKind::rows || has_ascending_rows(push)) return squared_norm(gradient_of(push));
   auto const merged = merge_rows(std::span(&push, 1), false, row_elements, {0, UINT64_MAX});
   return squared_norm({merged.gradient, push.dtype});
+}
+
+double norm_of(Push const& push, std::uint64_t row_elements, bool zeroes_nonfinite) {
+  auto const squared = squared_norm_of(push, row_elements);
+  if (!zeroes_nonfinite || std::isfinite(squared)) return std::sqrt(squared);
+  auto const gradient_bytes = gradient_of(push).bytes.size();
+  std::vector<std::byte> content(push.data->bytes().begin(), push.data->bytes().end());
+  zero_nonfinite(push.dtype, std::span(content).last(gradient_bytes));
+  auto zeroed = push;
+  zeroed.data = std::make_shared<tensors::Block const>(content.data(), content.size());
+  return std::sqrt(squared_norm_of(zeroed, row_elements));
 }
 
 }  // namespace chorus::parameters

@@ -30,6 +30,8 @@ struct MergedRows {
 
 // Sum of the squares of a push as a step uses it: repeated rows are summed first. row_elements: of pushes of rows.
 [[nodiscard]] double squared_norm_of(Push const& push, std::uint64_t row_elements);
+// Euclidean norm of a push as its owners apply it. zeroes_nonfinite: they set NaN and infinity to 0 first.
+[[nodiscard]] double norm_of(Push const& push, std::uint64_t row_elements, bool zeroes_nonfinite);
 // True if no row is repeated and all are in order, so that the push is used as it is.
 [[nodiscard]] bool has_ascending_rows(Push const& push);
 

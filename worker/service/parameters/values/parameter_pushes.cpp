@@ -1,7 +1,5 @@
 #include "worker/service/parameters/values/parameter_pushes.hpp"
 
-#include <cmath>
-
 #include "http/json/json.hpp"
 #include "http/wire/message_checksum.hpp"
 #include "worker/parameters/shard/pushes/step.hpp"
@@ -146,8 +144,8 @@ awaitable<http::Response> ParameterPushes::push_everywhere(ParameterTarget targe
   auto const placement = target.placement;
   auto const wants_norm = placement->parameter.optimizer.clip_norm && !push.norm && placement->owners.size() > 1;
   if (wants_norm && push.kind != PushKind::value) {
-    auto const measure = [push, width = placement->row_elements] {
-      return std::sqrt(parameters::squared_norm_of(push, width));
+    auto const measure = [push, width = placement->row_elements, zeroes = placement->parameter.nonfinite == "zero"] {
+      return parameters::norm_of(push, width, zeroes);
     };
     push.norm = co_await tools_.helper.compute(measure);
   }
