@@ -189,6 +189,29 @@ TEST_CASE("a refused compressed push is part of the next one, and a gradient tha
   CHECK(other.residual()[3] == 4);
 }
 
+TEST_CASE("a compressed gradient with a NaN is refused as a whole, leaves no residual, and the next one counts") {
+  using Kind = chorus::GradientCompression::Kind;
+  Cluster cluster(2);
+  cluster.make_group("g");
+  auto parameters = connect(cluster, "a");
+  for (auto const* const shards : {"1", "2"})
+    for (auto const kind : {Kind::f16, Kind::int8, Kind::top_k}) {
+      CAPTURE(shards);
+      CAPTURE(static_cast<int>(kind));
+      make(cluster, std::string(R"({"group":"g","shape":[4],"nonfinite":"reject","shards":)") + shards + "}");
+      auto w = open(parameters, "w");
+      REQUIRE(w.compress({.kind = kind, .fraction = 1}).has_value());
+      CHECK(w.push(Floats{1, 2, 3, std::nanf("")}).error().code == chorus::ParametersErrc::refused);
+      CHECK(std::ranges::all_of(w.residual(), [](float left) { return left == 0; }));
+      auto const next = w.push(Floats{127, 0, 127, 0});
+      REQUIRE_MESSAGE(next.has_value(), next.error().detail);
+      Floats values(4);
+      REQUIRE(w.pull(values).has_value());
+      CHECK(values == Floats{127, 0, 127, 0});
+      CHECK(cluster.coordinator.erase("/v1/parameters/w").status == 204);
+    }
+}
+
 TEST_CASE("where NaN is set to 0, the norm for clipping is that of the other elements, over all shards") {
   Cluster cluster(2);
   cluster.make_group("g");

@@ -36,9 +36,13 @@ std::optional<Error> GradientCompressor::encode(std::span<float const> gradient,
                                                 parameters::Placement const& placement) {
   if (encoded_) return std::nullopt;
   // A shard's part must not be encoded that is not sent.
-  auto const is_finite = [](float element) { return std::isfinite(element); };
-  if (*compression_ == parameters::Compression::two_bit && !std::ranges::all_of(gradient, is_finite))
+  auto const nonfinite = parameters::count_nonfinite(Dtype::f32, std::as_bytes(gradient));
+  if (*compression_ == parameters::Compression::two_bit && nonfinite != 0)
     return Error(ParametersErrc::bad_argument, "two_bit has no code for NaN and infinity");
+  // Owners would refuse it, and the residual would keep a NaN for ever.
+  if (placement.parameter.nonfinite == "reject" && nonfinite != 0)
+    return Error(ParametersErrc::refused, "non_finite: " + std::to_string(nonfinite) + " elements for " +
+                                              placement.parameter.name + " are NaN or infinite");
   auto made = std::make_shared<parameters::Access::Compressed>();
   made->compression = parameters::name(*compression_);
   for (auto const& endpoint : placement.owners) {
@@ -57,7 +61,8 @@ void GradientCompressor::take_back(parameters::Placement const& placement) {
     auto const& range = placement.owners[shard].elements;
     std::vector<float> decoded(range[1] - range[0]);
     if (!parameters::decode(*compression_, encoded_->parts[shard], decoded)) continue;
-    for (std::size_t i = 0; i < decoded.size(); ++i) residual[range[0] + i] += decoded[i];
+    for (std::size_t i = 0; i < decoded.size(); ++i)
+      if (std::isfinite(decoded[i])) residual[range[0] + i] += decoded[i];
   }
   encoded_ = nullptr;
 }
