@@ -45,6 +45,7 @@ ParameterService::ParameterService(Parts parts)
       checkpoint_routes_(checkpoints_, parts.identity),
       tasks_(parts.executor) {
   tasks_.spawn("leftovers of checkpoints", checkpoints_.sweep());
+  tasks_.spawn("leftovers of clients", let_go());
 }
 
 ParameterService::~ParameterService() {
@@ -97,6 +98,17 @@ boost::asio::awaitable<void> ParameterService::report_loss(std::string parameter
     if (has_heard) co_return;
     boost::asio::steady_timer timer(executor_, before_repeating);
     co_await timer.async_wait(boost::asio::use_awaitable);
+  }
+}
+
+// Clients that have died in the middle of a read or a push do not say so.
+boost::asio::awaitable<void> ParameterService::let_go() {
+  constexpr std::chrono::seconds period{5};
+  boost::asio::steady_timer timer(executor_);
+  for (;;) {
+    timer.expires_after(period);
+    co_await timer.async_wait(boost::asio::use_awaitable);
+    routes_.let_go(std::chrono::steady_clock::now());
   }
 }
 

@@ -65,6 +65,7 @@ class ParameterService {
   void suspect(std::string const& worker, std::string const& incarnation);
   boost::asio::awaitable<void> tell(std::string worker, std::string incarnation);
   boost::asio::awaitable<void> report_loss(std::string parameter, std::uint32_t shard);
+  boost::asio::awaitable<void> let_go();
 
   metrics::WorkerMetrics& metrics_;
   boost::asio::any_io_executor executor_;

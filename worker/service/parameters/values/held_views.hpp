@@ -12,7 +12,7 @@
 
 namespace chorus::service {
 
-// Used on the control thread only. Each call releases views whose time is over.
+// Used on the control thread only. Views whose time is over are released by every call, and by let_go() alone.
 class HeldViews {
  public:
   struct Key {
@@ -26,6 +26,7 @@ class HeldViews {
   // Empty: never held, or the time is over.
   [[nodiscard]] std::optional<parameters::ShardHost::View> find(Key const& key, http::TimePoint now);
   void release(Key const& key, std::string const& reader);
+  void let_go(http::TimePoint now);
 
  private:
   struct Held {
@@ -33,7 +34,6 @@ class HeldViews {
     std::set<std::string, std::less<>> readers;
     http::TimePoint until;
   };
-  void let_go(http::TimePoint now);
   std::map<Key, Held> held_;
 };
 

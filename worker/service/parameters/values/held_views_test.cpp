@@ -32,6 +32,16 @@ TEST_CASE("a reader that holds twice, because an answer was lost, releases once"
   CHECK_FALSE(held.find(key, start).has_value());
 }
 
+TEST_CASE("the memory of a view whose reader does not come back is given back, though no other reader comes") {
+  auto const values = std::make_shared<tensors::Block>(nullptr, 0);
+  HeldViews held;
+  held.hold(key, "a", {values}, start);
+  held.let_go(start + 30s);
+  CHECK(values.use_count() == 2);
+  held.let_go(start + 31s);
+  CHECK(values.use_count() == 1);
+}
+
 TEST_CASE("views expire after half a minute, and reading keeps them") {
   HeldViews held;
   held.hold(key, "a", {}, start);

@@ -13,6 +13,7 @@ class ParameterPulls {
 
   boost::asio::awaitable<http::Response> pull(http::Request const& request);
   boost::asio::awaitable<http::Response> pull_rows(http::Request const& request, http::Body& body);
+  void let_go(http::TimePoint now) { held_.let_go(now); }
 
  private:
   using Answering = boost::asio::awaitable<http::Response>;

@@ -17,6 +17,7 @@ class ParameterPushes {
   // pulls: the answer carries the parameter's new values.
   boost::asio::awaitable<http::Response> push(http::Request const& request, http::Body& body, parameters::PushKind kind,
                                               bool pulls);
+  void let_go(http::TimePoint now) { staged_.let_go(now); }
 
  private:
   using Answering = boost::asio::awaitable<http::Response>;

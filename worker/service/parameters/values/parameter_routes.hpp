@@ -19,6 +19,11 @@ class ParameterRoutes {
   void add_to(http::Router& router);
   // Ends what goes on after its request. Call it before the server's stop().
   boost::asio::awaitable<void> stop() { return pushes_.stop(); }
+  // Gives back the memory of reads and pushes in pieces whose clients have not gone on.
+  void let_go(http::TimePoint now) {
+    pulls_.let_go(now);
+    pushes_.let_go(now);
+  }
 
  private:
   boost::asio::awaitable<http::Response> list(http::Request const& request);

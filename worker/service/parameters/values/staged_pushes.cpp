@@ -26,9 +26,13 @@ class Receiving {
 
 }  // namespace
 
+void StagedPushes::let_go(http::TimePoint now) {
+  std::erase_if(staged_, [now](auto const& entry) { return entry.second->touched + push_patience < now; });
+}
+
 http::Checked<std::shared_ptr<StagedPushes::Staged>> StagedPushes::begin(Piece const& piece) {
   auto const now = steady_clock::now();
-  std::erase_if(staged_, [now](auto const& entry) { return entry.second->touched + push_patience < now; });
+  let_go(now);
   Key const key(piece.parameter, piece.shard, piece.client.name);
   auto const found = staged_.find(key);
   auto const is_same = found != staged_.end() && found->second->incarnation == piece.client.incarnation &&

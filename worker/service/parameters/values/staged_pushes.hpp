@@ -31,6 +31,8 @@ class StagedPushes {
   // pieces. Problems: out_of_order for a gap, length_mismatch, length_required, unavailable for lack of memory or while
   // another piece of the push arrives, and those of the body.
   boost::asio::awaitable<http::Checked<std::shared_ptr<tensors::Block>>> add(Piece piece, http::Body& body);
+  // Gives back the memory of pushes that have not gone on for too long.
+  void let_go(http::TimePoint now);
 
  private:
   using Key = std::tuple<std::string, std::uint32_t, std::string>;  // parameter, shard, client
