@@ -80,6 +80,35 @@ TEST_CASE("a push of rows to the successor of a parameter with more shards is ap
   }
 }
 
+TEST_CASE("rows that the former parameter's shards cut are pulled and pushed at a worker that knew it") {
+  Fleet f;
+  f.make(R"("shape":[2,3],"shards":3)");
+  f.pull_everywhere();
+  f.remove();
+  f.make(R"("shape":[2,3],"shards":2)");
+  for (std::size_t i = 0; i < f.cluster.size(); ++i) {
+    ParameterClient const reader(f.cluster.worker(i).url, "reader");
+    Answer pulled;
+    CHECK_MESSAGE(
+        eventually([&] {
+          pulled = reader.post("/v1/parameters/w/rows", ParameterClient::bytes(Rows{1}), {{"Chorus-Rows", "1"}});
+          return pulled.code() != "unavailable";
+        }),
+        pulled.body);
+    CHECK_MESSAGE(pulled.status == 200, pulled.body);
+  }
+  f.remove();
+  f.make(R"("shape":[2,3],"shards":3)");
+  f.pull_everywhere();
+  f.remove();
+  f.make(R"("shape":[2,3],"shards":2)");
+  for (std::size_t i = 0; i < f.cluster.size(); ++i) {
+    auto const pushed = f.push_rows(i, {1}, {4, 5, 6});
+    CHECK_MESSAGE(pushed.status == 200, pushed.body);
+  }
+  CHECK(f.values() == Floats{0, 0, 0, 4, 5, 6});
+}
+
 TEST_CASE("a worker that knew the parameter before serves its successor of another size and dtype") {
   Fleet f;
   f.make(R"("shape":[4])");

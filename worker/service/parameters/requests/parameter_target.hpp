@@ -24,6 +24,10 @@ class ParameterTargets {
 
   // Problems: those of parameter_name, deadline_of, ShardBook::find and Access::placement.
   boost::asio::awaitable<http::Checked<ParameterTarget>> find(http::Request const& request);
+  // True for a problem that a request with a body may have because the placement is of a former parameter.
+  [[nodiscard]] static bool may_be_of_former(http::ProblemCode problem) {
+    return problem == http::ProblemCode::unsupported || http::kind(problem).status / 100 == 4;
+  }
   // After a problem with the request: whether the reason is that the placement is of a parameter that was deleted
   // since. Then problem unavailable, and the next request finds the present one. The coordinator is asked only after a
   // problem that another parameter of the name would not have.

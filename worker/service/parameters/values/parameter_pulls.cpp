@@ -204,13 +204,24 @@ awaitable<http::Response> ParameterPulls::pull_everywhere(http::Request const& r
 }
 
 awaitable<http::Response> ParameterPulls::pull_rows(http::Request const& request, http::Body& body) {
-  auto const target = co_await tools_.targets.find(request);
+  auto target = co_await tools_.targets.find(request);
   if (!target) co_return target.error();
+  auto const placement = target->placement;
+  auto const deadline = target->deadline;
+  auto response = co_await pull_rows_from(request, body, std::move(*target));
+  if (placement && response.problem && ParameterTargets::may_be_of_former(response.problem->code))
+    if (auto problem = co_await tools_.targets.made_anew(placement, response.problem->code, deadline))
+      co_return std::move(*problem);
+  co_return response;
+}
+
+awaitable<http::Response> ParameterPulls::pull_rows_from(http::Request const& request, http::Body& body,
+                                                         ParameterTarget target) {
   auto const conditions = pull_conditions(request);
   if (!conditions) co_return conditions.error();
-  if (target->placement)
-    if (auto problem = target->placement->refuse_rows()) co_return std::move(*problem);
-  auto const where = target->push_target();
+  if (target.placement)
+    if (auto problem = target.placement->refuse_rows()) co_return std::move(*problem);
+  auto const where = target.push_target();
   if (where.row_elements == 0)
     co_return Problem(ProblemCode::unsupported, "rows of this parameter cannot be selected: pull its value");
   auto const count = parameters::number_field(request.fields, "Chorus-Rows");
@@ -222,7 +233,7 @@ awaitable<http::Response> ParameterPulls::pull_rows(http::Request const& request
                       "Chorus-Rows is to be the number of rows, and the body their numbers, 8 bytes each");
   auto const numbers = co_await tools_.reader.read_block(body, **count * sizeof(std::uint64_t));
   if (!numbers) co_return numbers.error();
-  auto const rows = co_await tools_.reader.checked_rows(*numbers, **count, 0, target->rows());
+  auto const rows = co_await tools_.reader.checked_rows(*numbers, **count, 0, target.rows());
   if (!rows) co_return rows.error();
   auto const row_bytes = where.row_elements * element_bytes(where.dtype);
   if (row_bytes > 0 && **count > (std::uint64_t{1} << 62) / row_bytes)
@@ -231,9 +242,9 @@ awaitable<http::Response> ParameterPulls::pull_rows(http::Request const& request
   if (!block) co_return to_problem(block.error());
 
   Described what;
-  if (target->host) {
+  if (target.host) {
     ShardHost::ReadConstraints const constraints{conditions->min_version, conditions->clock};
-    auto const view = co_await target->host->copy_rows(constraints, *rows, (*block)->bytes(), target->deadline);
+    auto const view = co_await target.host->copy_rows(constraints, *rows, (*block)->bytes(), target.deadline);
     if (!view) co_return view.error();
     what = {tag_of(view->epoch, view->version), view->version, view->epoch, view->is_unconfirmed};
     tools_.counts.pulled();
@@ -243,7 +254,7 @@ awaitable<http::Response> ParameterPulls::pull_rows(http::Request const& request
     constraints.clock = conditions->clock;
     parameters::Room const room{*block, (*block)->bytes()};
     auto const outcome =
-        co_await tools_.access.pull_rows(target->placement, constraints, *numbers, *rows, room, target->deadline);
+        co_await tools_.access.pull_rows(target.placement, constraints, *numbers, *rows, room, target.deadline);
     if (!outcome) co_return outcome.error();
     what = {"", outcome->version, outcome->epoch, outcome->is_unconfirmed};
   }

@@ -25,6 +25,7 @@ class ParameterPulls {
   // The reader has read everything that it held under If-Match.
   void release(http::Request const& request, std::string const& reader, parameters::ShardHost const& host);
   Answering pull_from(http::Request const& request, ParameterTarget target);
+  Answering pull_rows_from(http::Request const& request, http::Body& body, ParameterTarget target);
   Answering pull_here(http::Request const& request, ParameterTarget target);
   // A repeated answer, valid while the shard has this version here.
   [[nodiscard]] http::Again pull_again(std::shared_ptr<parameters::ShardHost> host, std::uint32_t epoch,

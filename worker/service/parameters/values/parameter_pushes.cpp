@@ -41,7 +41,7 @@ awaitable<http::Response> ParameterPushes::push(http::Request const& request, ht
   auto const placement = target->placement;
   auto const deadline = target->deadline;
   auto response = co_await push_to(request, body, kind, pulls, std::move(*target));
-  if (placement && response.problem && http::kind(response.problem->code).status / 100 == 4)
+  if (placement && response.problem && ParameterTargets::may_be_of_former(response.problem->code))
     if (auto problem = co_await tools_.targets.made_anew(placement, response.problem->code, deadline))
       co_return std::move(*problem);
   co_return response;
