@@ -272,6 +272,57 @@ TEST_CASE(
   CHECK(eventually([&] { return counted("failed") > 0; }, std::chrono::seconds(60)));
 }
 
+TEST_CASE("a checkpoint is loaded with shards that cut rows, unless single rows of it were pushed") {
+  TemporaryDirectory const directory;
+  auto const cluster = start(2, directory.path);
+  std::string const narrow = R"({"group":"g","shape":[2,6],"optimizer":{"name":"adam"},"shards":)";
+  std::string const cut = narrow + R"(4,"checkpoint":{"name":"c"}})";
+  REQUIRE(make(*cluster, narrow + "2}").status == 201);
+  ParameterClient client(cluster->worker(0).url, "a");
+  auto const gradient = ParameterClient::bytes(ramp(12, 1));
+  REQUIRE(client.push("w", gradient).status == 200);
+  REQUIRE(checkpoint(*cluster).status == 201);
+  REQUIRE(client.push("w", gradient).status == 200);
+  auto const expected = values(*cluster);
+  REQUIRE(cluster->coordinator.erase("/v1/parameters/w").status == 204);
+  auto const made = make(*cluster, cut);
+  REQUIRE_MESSAGE(made.status == 201, made.body);
+  // The worker knew the former parameter, and says so once.
+  CHECK(eventually([&] { return client.repeat("w", gradient, 1).status == 200; }));
+  CHECK(values(*cluster) == expected);
+  REQUIRE(cluster->coordinator.erase("/v1/parameters/w").status == 204);
+
+  REQUIRE(make(*cluster, narrow + "2}").status == 201);
+  auto const one_row = ParameterClient::bytes(std::vector<std::uint64_t>{1}) + ParameterClient::bytes(ramp(6, 1));
+  httplib::Headers const of_one_row{{"Chorus-Client", "b"}, {"Chorus-Sequence", "0"}, {"Chorus-Rows", "1"}};
+  CHECK(eventually([&] { return client.post("/v1/parameters/w/rows/gradient", one_row, of_one_row).status == 200; }));
+  REQUIRE(checkpoint(*cluster).status == 201);
+  REQUIRE(cluster->coordinator.erase("/v1/parameters/w").status == 204);
+  auto const refused = make(*cluster, cut);
+  CHECK(refused.code() == "mismatch");
+  CHECK_MESSAGE(refused.body.find("single rows of w were pushed") != std::string::npos, refused.body);
+}
+
+TEST_CASE("values of a checkpoint go on under another optimizer, which begins with them") {
+  TemporaryDirectory const directory;
+  constexpr std::uint16_t one = 0x3f80, half = 0x3f00;  // of bf16
+  using Halves = std::vector<std::uint16_t>;
+  {
+    auto const cluster = start(1, directory.path);
+    REQUIRE(make(*cluster, R"({"group":"g","shape":[4],"dtype":"bf16"})").status == 201);
+    ParameterClient client(cluster->worker(0).url, "a");
+    REQUIRE(client.push("w", ParameterClient::bytes(Halves(4, one))).status == 200);
+    REQUIRE(checkpoint(*cluster).status == 201);
+  }
+  auto const cluster = start(1, directory.path);
+  auto const made = make(*cluster, R"({"group":"g","shape":[4],"dtype":"bf16","checkpoint":{"name":"c"},)"
+                                   R"("optimizer":{"name":"sgd","learning_rate":1}})");
+  REQUIRE_MESSAGE(made.status == 201, made.body);
+  ParameterClient const client(cluster->worker(0).url, "a");
+  REQUIRE(client.repeat("w", ParameterClient::bytes(Halves(4, half)), 1).status == 200);
+  CHECK(ParameterClient::values<std::uint16_t>(client.pull("w").body) == Halves(4, half));
+}
+
 TEST_CASE("a coordinator whose checkpoint could not be written by its name does not start") {
   Process process({"/bin/sh", "-c", binary("chorus-coordinator") + " --port 0 --checkpoint a/b 2>&1"});
   auto const said = process.read_all();

@@ -121,6 +121,12 @@ class Shard {
   [[nodiscard]] std::optional<std::span<std::byte>> place_for(std::string_view array) {
     return elements_->place_for(array);
   }
+  // Call it before settle() and restore() if only the arrays `present` have been filled, because another optimizer
+  // wrote the image. The optimizer's other arrays begin anew: the master copy with the values, the moments with step 0.
+  // False: out of memory.
+  [[nodiscard]] bool begin_arrays_without(std::vector<std::string> const& present, api::ShardState& state) {
+    return elements_->begin_arrays_without(present, state);
+  }
   // On a GPU, before restore(): copies the arrays to the device. Waits for the device. Errors: GpuErrc.
   [[nodiscard]] Status settle() { return elements_->settle(); }
   [[nodiscard]] bool restore(api::ShardState const& state);
@@ -128,13 +134,13 @@ class Shard {
  private:
   Shard(ShardSpec spec, tensors::Pool& pool);
   [[nodiscard]] bool completes_round(Push const& push) const;
+  [[nodiscard]] bool ends_round(std::vector<std::string> const& clients) const;
   [[nodiscard]] Status prepare_round(Change& change, Push const* last);
   [[nodiscard]] std::vector<Push const*> in_client_order(Push const* last) const;
 
   ShardSpec const spec_;
   tensors::Pool& pool_;
   std::unique_ptr<Elements> elements_;
-  [[nodiscard]] bool ends_round(std::vector<std::string> const& clients) const;
   std::uint64_t version_ = 0;
   std::uint64_t position_ = 0;
   Window window_;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "collectives/core/assert.hpp"
+#include "worker/devices/reduce.hpp"
 #include "worker/parameters/optimizers/initializer.hpp"
 #include "worker/parameters/shard/elements/dense_elements.hpp"
 #include "worker/parameters/shard/elements/gpu_shard_elements.hpp"
@@ -96,6 +97,26 @@ std::optional<std::span<std::byte>> Elements::place_for(std::string_view array) 
   for (auto const& own : optimizer_.state())
     if (own.name == array) return own.bytes;
   return std::nullopt;
+}
+
+bool Elements::begin_arrays_without(std::vector<std::string> const& present, api::ShardState& state) {
+  std::vector<std::string_view> missing;
+  for (auto const& array : optimizer_.state()) missing.push_back(array.name);
+  for (auto const& array : optimizer_.state_elsewhere()) missing.push_back(array.name);
+  std::erase_if(missing, [&](std::string_view array) { return std::ranges::find(present, array) != present.end(); });
+  for (auto const array : missing) {
+    if (array == "row_steps") continue;  // without it, no row has had a step of its own
+    if (array != "master") {
+      state.steps = 0;
+      continue;
+    }
+    auto const values = arrived_values();
+    auto const elements = values.size() / element_bytes(spec_.dtype), bytes = elements * sizeof(float);
+    auto const master = place_for(array, bytes);
+    if (master.size() != bytes) return false;
+    if (elements > 0) devices::widen(spec_.dtype, master.data(), values.data(), elements);
+  }
+  return true;
 }
 
 bool Elements::restore(api::ShardState const& state) {

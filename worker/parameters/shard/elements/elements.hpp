@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -67,10 +68,15 @@ class Elements {
   [[nodiscard]] virtual Status add_arrays(std::vector<ShardImage::Array>& arrays) = 0;
   [[nodiscard]] virtual std::span<std::byte> place_for(std::string_view array, std::uint64_t bytes);
   [[nodiscard]] virtual std::optional<std::span<std::byte>> place_for(std::string_view array);
+  [[nodiscard]] bool begin_arrays_without(std::vector<std::string> const& present, api::ShardState& state);
   [[nodiscard]] virtual Status settle() { return ok(); }
   [[nodiscard]] virtual bool restore(api::ShardState const& state);
 
  protected:
+  // The values of an image whose arrays have been filled.
+  [[nodiscard]] virtual std::span<std::byte const> arrived_values() {
+    return place_for("values").value_or(std::span<std::byte>());
+  }
   Elements(ShardSpec const& spec, tensors::Pool& pool, Optimizer optimizer)
       : spec_(spec), pool_(pool), optimizer_(std::move(optimizer)) {}
   // Copies an array to an image.

@@ -30,6 +30,9 @@ class LazyElements final : public Elements {
   [[nodiscard]] bool restore(api::ShardState const& state) override;
 
  private:
+  [[nodiscard]] std::span<std::byte const> arrived_values() override {
+    return arriving_values_ ? arriving_values_->bytes() : std::span<std::byte>();
+  }
   // Rows that do not exist yet, ascending.
   [[nodiscard]] std::vector<std::uint64_t> created_by(std::span<Push const* const> pushes) const;
   [[nodiscard]] Status prepare_target(ElementsChange& change, std::uint64_t rows);
