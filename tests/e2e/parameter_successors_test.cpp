@@ -219,21 +219,23 @@ TEST_CASE("parameters and shards without elements are in checkpoints, and come b
   f.make(R"("shape":[3],"shards":8)");
   f.make(R"("shape":[0])", "nothing");
   f.make(R"("shape":[0,4],"optimizer":{"name":"adam"},"shards":2)", "narrow");
+  f.make(R"("shape":[2,3],"optimizer":{"name":"adam"},"shards":8)", "cut");
   f.make(R"("shape":[4],"shards":2)", "good");
   REQUIRE(ParameterClient(f.cluster.worker(0).url, "c").push("w", ParameterClient::bytes(Floats{1, 2, 3})).status ==
           200);
   auto const written = f.cluster.coordinator.post("/v1/checkpoints", R"({"name":"c"})");
   REQUIRE_MESSAGE(written.status == 201, written.body);
-  for (std::string const name : {"w", "nothing", "narrow", "good"}) f.remove(name);
+  for (std::string const name : {"w", "nothing", "narrow", "cut", "good"}) f.remove(name);
   std::string const from = R"(,"checkpoint":{"name":"c"})";
   for (std::string const shards : {"8", "2", "5"}) {
     INFO(shards);
     f.make(R"("shape":[3],"shards":)" + shards + from);
     f.make(R"("shape":[0],"shards":)" + shards + from, "nothing");
     f.make(R"("shape":[0,4],"optimizer":{"name":"adam"},"shards":)" + shards + from, "narrow");
+    f.make(R"("shape":[2,3],"optimizer":{"name":"adam"},"shards":)" + shards + from, "cut");
     f.make(R"("shape":[4],"shards":)" + shards + from, "good");
     CHECK(f.values() == Floats{1, 2, 3});
     CHECK(f.values("nothing").empty());
-    for (std::string const name : {"w", "nothing", "narrow", "good"}) f.remove(name);
+    for (std::string const name : {"w", "nothing", "narrow", "cut", "good"}) f.remove(name);
   }
 }

@@ -52,7 +52,9 @@ http::Checked<ShardSpec> ShardSpec::from(api::ShardAssignment const& assignment)
   spec.begin = assignment.begin;
   spec.end = assignment.end;
   spec.initial_row_elements = std::max<std::uint64_t>(*row, 1);
-  auto const cuts_rows = *row == 0 || spec.begin % *row != 0 || spec.end % *row != 0;
+  // If rows have elements and a shard has none, there are more shards than rows, and other shards cut rows.
+  auto const is_left_empty = spec.begin == spec.end && spec.whole > 0 && *row > 1;
+  auto const cuts_rows = *row == 0 || spec.begin % *row != 0 || spec.end % *row != 0 || is_left_empty;
   spec.row_elements = cuts_rows ? 0 : *row;
   if (parameter.staleness < -1) return invalid("/parameter/staleness", "is below -1");
   spec.staleness = parameter.staleness;
