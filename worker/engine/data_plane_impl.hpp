@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -63,6 +64,7 @@ class DataPlane::Impl final : public Surroundings {
   // noexcept: an exception of a handler ends the process, as on the data thread; the loop is never left half way.
   RunResult run(std::shared_ptr<RunKind> const& kind, RunCall const& call, Interruption const* interruption) noexcept {
     if (!baton_.borrow()) return start_and_wait(kind, call, interruption);
+    meet_fences();
     std::optional<RunResult> result;
     begin(kind, call, interruption, [&result](RunResult ended) { result = std::move(ended); });
     while (!result) serve([&result] { return result.has_value(); }, options_.call_spin);
@@ -74,6 +76,7 @@ class DataPlane::Impl final : public Surroundings {
                     std::chrono::milliseconds timeout, std::span<MessageResult> results) noexcept {
     // What was handed over before begins before.
     bool const is_held = group->handed_over == 0 && baton_.borrow();
+    if (is_held) meet_fences();
     if (is_held && requests.size() == 1 && ends_at_once(*group, requests[0], results[0]))
       return baton_.give_back(engine_.is_busy(), {});
     auto const began = now();
@@ -123,7 +126,11 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   void fence(std::string worker, std::uint64_t incarnation) {
-    submit([this, worker = std::move(worker), incarnation] { engine_.fence(worker, incarnation); });
+    ++fences_;
+    submit([this, worker = std::move(worker), incarnation] {
+      engine_.fence(worker, incarnation);
+      --fences_;
+    });
   }
 
   void retire(Retired epoch) {
@@ -250,6 +257,12 @@ class DataPlane::Impl final : public Surroundings {
     std::move(made->results.begin(), made->results.end(), results.begin());
   }
 
+  // Call with the baton, before a run begins: the data thread may not have had its turn since the fence that came
+  // before the run, and then the run's peers would be taken for fenced ones.
+  void meet_fences() {
+    while (fences_.load(std::memory_order_acquire) != 0 && context_.poll_one() != 0) {}
+  }
+
   // Call with the baton: then an abort after the interruption either finds the run, or the run never begins.
   void begin(std::shared_ptr<RunKind> kind, RunCall const& call, Interruption const* interruption, RunDone done) {
     auto const why = interruption != nullptr ? interruption->failure() : std::nullopt;
@@ -355,6 +368,7 @@ class DataPlane::Impl final : public Surroundings {
   DataPlaneOptions const options_;
   boost::asio::io_context own_context_{1};
   boost::asio::io_context& context_;  // run by the holder of the baton, one thread at a time
+  std::atomic<unsigned> fences_{0};   // submitted and not done
   LoopBaton baton_{[this] { boost::asio::post(context_, [] {}); }};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   http::Client client_;

@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <atomic>
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "collectives/algorithms/catalogue.hpp"
@@ -75,5 +77,48 @@ TEST_CASE("a failure during a call that ends well, or is refused, ends the next 
     REQUIRE(ended.has_error());
     CHECK(ended.error().code == EngineErrc::aborted);
     CHECK(mentions(ended.error().detail, "rank 0 (w0) reports: a message was given up"));
+  }
+}
+
+TEST_CASE("a call does not take a peer that has come back for its former self, if the data thread had no turn since") {
+  TcpFleet fleet(3, {});
+  PlanCache cache{1 << 20};
+  memory::RegionRegistry regions;
+  auto const barrier = [&](std::string const& name, std::array<plan::Rank, 2> const& ranks, plan::Rank rank) {
+    GroupMembership membership;
+    membership.name = name;
+    membership.rank = rank;
+    for (plan::Rank r = 0; r < 2; ++r) {
+      membership.members.push_back(fleet.peer(ranks[r]));
+      membership.members.back().rank = r;
+    }
+    Group group(std::move(membership), fleet.plane(ranks[rank]), cache, GroupMemory{&algorithms::direct, {}, &regions});
+    CallOptions options;
+    options.algorithm = &algorithms::dissemination;
+    options.timeout = 20s;
+    return group.barrier(options).status;
+  };
+  auto& plane = fleet.plane(0);
+  plane.fence("w1", 7);  // its former incarnation
+  std::promise<void> is_fenced;
+  plane.ask_progress({}, [&](auto const&) { is_fenced.set_value(); });
+  is_fenced.get_future().wait();
+  std::array<Status, 2> others{ok(), ok()};
+  std::thread other([&] { others[0] = barrier("g", {0, 2}, 1); });
+  std::atomic<bool> is_back{false};
+  std::thread returned([&] {
+    while (!is_back) std::this_thread::yield();
+    others[1] = barrier("h", {0, 1}, 1);
+  });
+  // The data thread leaves the loop to this thread for a moment after a call.
+  auto const before = barrier("g", {0, 2}, 0);
+  plane.fence("w1", fleet.peer(1).incarnation);
+  is_back = true;
+  auto const after = barrier("h", {0, 1}, 0);
+  other.join();
+  returned.join();
+  for (auto const& status : {before, after, others[0], others[1]}) {
+    INFO((status.has_error() ? status.error().detail : ""));
+    CHECK(status.has_value());
   }
 }
