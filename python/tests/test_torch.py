@@ -53,6 +53,11 @@ def test_blocks_of_unequal_sizes(ranks: Any) -> None:
     ranks(3, stories.moves_unequal_blocks)
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_blocks_within_their_whole(ranks: Any, size: int) -> None:
+    ranks(size, stories.moves_blocks_within_their_whole)
+
+
 def test_tensors_of_every_form(ranks: Any) -> None:
     ranks(2, stories.takes_every_tensor)
 

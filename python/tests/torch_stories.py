@@ -268,3 +268,46 @@ def forks(rank: int, size: int) -> Any:
     x = torch.ones(1)
     dist.all_reduce(x)
     return status, x.item()
+
+
+def moves_blocks_within_their_whole(rank: int, size: int) -> None:
+    """The own block of a whole is the other tensor of a call, as FSDP and Megatron have it."""
+    numbers = torch.arange(2.0 * size)
+
+    def whole() -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns zeros but for the own block, and that block in the same memory."""
+        made = torch.zeros(2 * size)
+        own = made[2 * rank : 2 * rank + 2]
+        own.copy_(numbers[2 * rank : 2 * rank + 2])
+        return made, own
+
+    gathered, own = whole()
+    dist._all_gather_base(gathered, own)
+    same(gathered, numbers)
+    gathered, own = whole()
+    dist.all_gather(list(gathered.chunk(size)), own)
+    same(gathered, numbers)
+    gathered, own = whole()
+    dist.all_gather_coalesced([[one] for one in gathered.chunk(size)], [own])
+    same(gathered, numbers)
+    gathered, own = whole()
+    dist.gather(own, list(gathered.chunk(size)) if rank == 0 else None, 0)
+    same(gathered, numbers if rank == 0 else whole()[0])
+    for whole_as_list in (False, True):
+        every = numbers.clone()
+        own = every[2 * rank : 2 * rank + 2]
+        if whole_as_list:
+            dist.reduce_scatter(own, list(every.chunk(size)))
+        else:
+            dist._reduce_scatter_base(own, every)
+        expected = numbers.clone()
+        expected[2 * rank : 2 * rank + 2] *= size
+        same(every, expected)  # the other blocks are as they were
+    every = numbers.clone()
+    block = every[:2] if rank == 0 else torch.empty(2)
+    dist.scatter(block, list(every.chunk(size)) if rank == 0 else None, 0)
+    same(block, numbers[2 * rank : 2 * rank + 2])
+    elsewhere = torch.zeros(2 * size)
+    kind, text = failure(lambda: dist._all_gather_base(elsewhere, elsewhere[1:3]))
+    assert (kind, "overlap" in text) == ("ValueError", True), text
+    dist.barrier()  # the order goes on

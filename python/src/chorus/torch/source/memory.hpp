@@ -45,11 +45,19 @@ inline chorus_tensor_t to_write(at::Tensor const& memory) {
   return {memory.data_ptr(), static_cast<std::uint64_t>(memory.numel() * element.count), element.dtype, 0};
 }
 
-// A tensor that a call reads.
+// Whether `block` is memory of `whole`: the block with this number, where all blocks have its size. The library refuses
+// an input that overlaps the output, so that one of the two has to be copied.
+inline bool is_block_of(at::Tensor const& whole, at::Tensor const& block, int number) {
+  if (!is_plain(whole) || !is_plain(block) || block.numel() == 0) return false;
+  auto const* const begin = static_cast<char const*>(whole.data_ptr());
+  return block.data_ptr() == begin + static_cast<std::size_t>(number) * block.nbytes();
+}
+
+// A tensor that a call reads; with `apart` in a copy.
 class Read {
  public:
-  explicit Read(at::Tensor const& tensor)
-      : memory_(is_plain(tensor) ? tensor : plain_copy(tensor)), view_(to_read(memory_)) {}
+  explicit Read(at::Tensor const& tensor, bool apart = false)
+      : memory_(is_plain(tensor) && !apart ? tensor : plain_copy(tensor)), view_(to_read(memory_)) {}
   [[nodiscard]] chorus_const_tensor_t const* view() const { return &view_; }
 
  private:
@@ -57,14 +65,14 @@ class Read {
   chorus_const_tensor_t view_;
 };
 
-// A tensor that a call writes to, and reads where it is in place.
+// A tensor that a call writes to, and reads where it is in place; with `apart` elsewhere until finish().
 class Written {
  public:
-  Written(at::Tensor tensor, bool in_place)
+  Written(at::Tensor tensor, bool in_place, bool apart = false)
       : tensor_(std::move(tensor)),
-        memory_(is_plain(tensor_) ? tensor_
-                : in_place        ? plain_copy(tensor_)
-                                  : at::empty(tensor_.sizes(), on_cpu(tensor_))),
+        memory_(is_plain(tensor_) && !apart ? tensor_
+                : in_place                  ? plain_copy(tensor_)
+                                            : at::empty(tensor_.sizes(), on_cpu(tensor_))),
         view_(to_write(memory_)) {}
   [[nodiscard]] chorus_tensor_t const* view() const { return &view_; }
   [[nodiscard]] at::Tensor& memory() { return memory_; }
@@ -79,6 +87,11 @@ class Written {
 };
 
 using Tensors = std::vector<at::Tensor>;
+
+// The same of a list with a tensor for each block.
+inline bool is_block_of(Tensors const& list, at::Tensor const& block, int number) {
+  return is_block_of(list[static_cast<std::size_t>(number)], block, 0);
+}
 
 // Elements of a list of tensors as the library counts them, tensor by tensor.
 inline std::vector<std::uint64_t> counts_of(Tensors const& tensors) {

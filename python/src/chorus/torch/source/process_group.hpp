@@ -102,9 +102,10 @@ class ProcessGroup : public Base {
     auto const input = one(inputs, kind);
     auto const& output = one_list(outputs, input, rank_, size_, kind);
     return begin(kind, {input}, output, with_blocks(with_timeout(opts), output),
-                 [input, output](auto* group, auto* how, auto* error) {
+                 [input, output, rank = rank_](auto* group, auto* how, auto* error) {
                    Whole whole(output);
-                   auto const status = chorus_all_gather(group, Read(input).view(), whole.to_write(), how, error);
+                   Read const block(input, is_block_of(output, input, rank));
+                   auto const status = chorus_all_gather(group, block.view(), whole.to_write(), how, error);
                    whole.distribute();
                    return status;
                  });
@@ -113,12 +114,14 @@ class ProcessGroup : public Base {
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& opts = {}) override {
     constexpr Kind kind{"all_gather", c10d::OpType::_ALLGATHER_BASE, "chorus:_all_gather_base"};
     check_whole(output, input, size_, kind);
-    return begin(kind, {input}, {output}, with_timeout(opts), [input, output](auto* group, auto* how, auto* error) {
-      Written whole(output, false);
-      auto const status = chorus_all_gather(group, Read(input).view(), whole.view(), how, error);
-      whole.finish();
-      return status;
-    });
+    return begin(kind, {input}, {output}, with_timeout(opts),
+                 [input, output, rank = rank_](auto* group, auto* how, auto* error) {
+                   Written whole(output, false);
+                   Read const block(input, is_block_of(output, input, rank));
+                   auto const status = chorus_all_gather(group, block.view(), whole.view(), how, error);
+                   whole.finish();
+                   return status;
+                 });
   }
 
   // Each rank has a list of tensors; `outputs[r]` takes that of rank r.
@@ -134,18 +137,20 @@ class ProcessGroup : public Base {
       for (std::size_t i = 0; i < list.size(); ++i) check_alike(list[i], inputs[i], kind);
       flat.insert(flat.end(), list.begin(), list.end());
     }
-    return begin(kind, inputs, flat, with_timeout(opts), [inputs, outputs](auto* group, auto* how, auto* error) {
-      // One call for each tensor of the list: they may be of different types.
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        Tensors output;
-        for (auto const& list : outputs) output.push_back(list[i]);
-        Whole whole(output);
-        auto const status = chorus_all_gather(group, Read(inputs[i]).view(), whole.to_write(), how, error);
-        if (status != CHORUS_OK) return status;
-        whole.distribute();
-      }
-      return chorus_status_t{CHORUS_OK};
-    });
+    return begin(kind, inputs, flat, with_timeout(opts),
+                 [inputs, outputs, rank = rank_](auto* group, auto* how, auto* error) {
+                   // One call for each tensor of the list: they may be of different types.
+                   for (std::size_t i = 0; i < inputs.size(); ++i) {
+                     Tensors output;
+                     for (auto const& list : outputs) output.push_back(list[i]);
+                     Whole whole(output);
+                     Read const block(inputs[i], is_block_of(output, inputs[i], rank));
+                     auto const status = chorus_all_gather(group, block.view(), whole.to_write(), how, error);
+                     if (status != CHORUS_OK) return status;
+                     whole.distribute();
+                   }
+                   return chorus_status_t{CHORUS_OK};
+                 });
   }
 
   WorkPtr gather(Lists& outputs, Tensors& inputs, const c10d::GatherOptions& opts = {}) override {
@@ -157,12 +162,14 @@ class ProcessGroup : public Base {
       });
     auto const& output = one_list(outputs, input, rank_, size_, kind);
     check_equal_blocks(output, kind);
-    return begin(kind, {input}, output, with_root(opts), [input, output](auto* group, auto* how, auto* error) {
-      Whole whole(output);
-      auto const status = chorus_gather(group, Read(input).view(), whole.to_write(), how, error);
-      whole.distribute();
-      return status;
-    });
+    return begin(kind, {input}, output, with_root(opts),
+                 [input, output, rank = rank_](auto* group, auto* how, auto* error) {
+                   Whole whole(output);
+                   Read const block(input, is_block_of(output, input, rank));
+                   auto const status = chorus_gather(group, block.view(), whole.to_write(), how, error);
+                   whole.distribute();
+                   return status;
+                 });
   }
 
   WorkPtr scatter(Tensors& outputs, Lists& inputs, const c10d::ScatterOptions& opts = {}) override {
@@ -177,14 +184,15 @@ class ProcessGroup : public Base {
       });
     auto const& input = one_list(inputs, output, rank_, size_, kind);
     check_equal_blocks(input, kind);
-    return begin(kind, input, {output}, with_root(opts), [input, output](auto* group, auto* how, auto* error) {
-      Whole whole(input);
-      whole.collect();
-      Written block(output, false);
-      auto const status = chorus_scatter(group, whole.to_read(), block.view(), how, error);
-      block.finish();
-      return status;
-    });
+    return begin(kind, input, {output}, with_root(opts),
+                 [input, output, rank = rank_](auto* group, auto* how, auto* error) {
+                   Whole whole(input);
+                   whole.collect();
+                   Written block(output, false, is_block_of(input, output, rank));
+                   auto const status = chorus_scatter(group, whole.to_read(), block.view(), how, error);
+                   block.finish();
+                   return status;
+                 });
   }
 
   WorkPtr reduce_scatter(Tensors& outputs, Lists& inputs, const c10d::ReduceScatterOptions& opts = {}) override {
@@ -192,10 +200,10 @@ class ProcessGroup : public Base {
     auto const output = one(outputs, kind);
     auto const& input = one_list(inputs, output, rank_, size_, kind);
     return begin(kind, input, {output}, with_blocks(reducing(opts, output), input),
-                 [input, output, op = opts.reduceOp](auto* group, auto* how, auto* error) {
+                 [input, output, op = opts.reduceOp, rank = rank_](auto* group, auto* how, auto* error) {
                    Whole whole(scaled(input, op));
                    whole.collect();
-                   Written block(output, false);
+                   Written block(output, false, is_block_of(input, output, rank));
                    auto const status = chorus_reduce_scatter(group, whole.to_read(), block.view(), how, error);
                    block.finish();
                    return status;
@@ -207,9 +215,9 @@ class ProcessGroup : public Base {
     constexpr Kind kind{"reduce_scatter", c10d::OpType::_REDUCE_SCATTER_BASE, "chorus:_reduce_scatter_base"};
     check_whole(input, output, size_, kind);
     return begin(kind, {input}, {output}, reducing(opts, output),
-                 [input, output, op = opts.reduceOp](auto* group, auto* how, auto* error) {
+                 [input, output, op = opts.reduceOp, rank = rank_](auto* group, auto* how, auto* error) {
                    Read const whole(scaled({input}, op).front());
-                   Written block(output, false);
+                   Written block(output, false, is_block_of(input, output, rank));
                    auto const status = chorus_reduce_scatter(group, whole.view(), block.view(), how, error);
                    block.finish();
                    return status;
@@ -255,15 +263,17 @@ class ProcessGroup : public Base {
                                           const c10d::AllgatherOptions& opts = {}) override {
     constexpr Kind kind{"all_gather_into_tensor_coalesced", c10d::OpType::ALLGATHER_COALESCED, "chorus:all_gather"};
     check_wholes(outputs, inputs, size_, kind);
-    return begin(kind, inputs, outputs, with_timeout(opts), [inputs, outputs](auto* group, auto* how, auto* error) {
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        Written whole(outputs[i], false);
-        auto const status = chorus_all_gather(group, Read(inputs[i]).view(), whole.view(), how, error);
-        if (status != CHORUS_OK) return status;
-        whole.finish();
-      }
-      return chorus_status_t{CHORUS_OK};
-    });
+    return begin(kind, inputs, outputs, with_timeout(opts),
+                 [inputs, outputs, rank = rank_](auto* group, auto* how, auto* error) {
+                   for (std::size_t i = 0; i < inputs.size(); ++i) {
+                     Written whole(outputs[i], false);
+                     Read const block(inputs[i], is_block_of(outputs[i], inputs[i], rank));
+                     auto const status = chorus_all_gather(group, block.view(), whole.view(), how, error);
+                     if (status != CHORUS_OK) return status;
+                     whole.finish();
+                   }
+                   return chorus_status_t{CHORUS_OK};
+                 });
   }
 
   WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
@@ -272,10 +282,10 @@ class ProcessGroup : public Base {
     check_wholes(inputs, outputs, size_, kind);
     for (auto const& output : outputs) check_type(output, outputs.front(), kind);
     return begin(kind, inputs, outputs, reducing(opts, outputs.front()),
-                 [inputs, outputs, op = opts.reduceOp](auto* group, auto* how, auto* error) {
+                 [inputs, outputs, op = opts.reduceOp, rank = rank_](auto* group, auto* how, auto* error) {
                    auto const wholes = scaled(inputs, op);
                    for (std::size_t i = 0; i < inputs.size(); ++i) {
-                     Written block(outputs[i], false);
+                     Written block(outputs[i], false, is_block_of(inputs[i], outputs[i], rank));
                      auto const status = chorus_reduce_scatter(group, Read(wholes[i]).view(), block.view(), how, error);
                      if (status != CHORUS_OK) return status;
                      block.finish();
