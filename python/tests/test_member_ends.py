@@ -6,13 +6,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy
 import pytest
 
 import chorus
 from chorus.native.handles import Handle
 from chorus.native.library import Library
+from members import Pair
 from services import PATIENCE_S, ROOT, Fleet, until
 
 CATCHES = """
@@ -81,6 +84,54 @@ def test_a_handler_may_close_the_worker(other: chorus.Worker, bare: Fleet) -> No
     child = member(CLOSES, other, bare)
     child.send_signal(signal.SIGINT)
     assert child.communicate(timeout=PATIENCE_S)[0] == "interrupted\nended True\n" and child.returncode == 0
+
+
+class Interrupting:
+    """A lock, or a function, after whose first call a signal's handler runs."""
+
+    def __init__(self, inside: Any, handler: Callable[[], object]) -> None:
+        self._inside, self._handlers = inside, [handler]
+
+    def __call__(self, *arguments: Any) -> Any:
+        result = self._inside(*arguments)
+        while self._handlers:
+            self._handlers.pop()()
+        return result
+
+    def acquire(self, timeout: float) -> Any:
+        result = self._inside.acquire(timeout=timeout)
+        while self._handlers:
+            self._handlers.pop()()
+        return result
+
+    def release(self) -> None:
+        self._inside.release()
+
+
+def test_ctrl_c_as_a_wait_begins_leaves_the_call_to_be_waited_for(pair: Pair) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    x = numpy.ones(3)
+    work = pair.groups[0].all_reduce(x, async_op=True)
+    work._request._lock = Interrupting(work._request._lock, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        work.wait()
+    pair.groups[1].all_reduce(numpy.ones(3))
+    assert work.wait(PATIENCE_S) is x and x.tolist() == [2, 2, 2]
+
+
+def test_a_handler_may_wait_for_the_call_whose_wait_it_interrupts(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = numpy.ones(3)
+    work = pair.groups[0].all_reduce(x, async_op=True)
+    pair.groups[1].all_reduce(numpy.ones(3))
+    functions, freed = pair.groups[0]._library.functions, list[int]()
+    wait, free = functions["chorus_request_wait_for"], functions["chorus_request_free"]
+    monkeypatch.setitem(functions, "chorus_request_wait_for", Interrupting(wait, lambda: work.wait(PATIENCE_S)))
+    monkeypatch.setitem(functions, "chorus_request_free", freed.append)
+    assert work.wait(PATIENCE_S) is x
+    assert len(freed) == 1
+    free(freed[0])
 
 
 def test_a_handler_that_closes_while_a_call_begins_is_as_if_it_had_closed_before() -> None:

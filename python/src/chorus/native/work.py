@@ -19,6 +19,8 @@ from .library import Library
 
 SLICE_S = 0.1  # how long a wait keeps the interpreter from running a signal's handler
 
+_NULL = ctypes.c_void_p()  # of requests that were freed
+
 
 class Request:
     """A request of the library, and the arrays that it uses until it has ended.
@@ -39,8 +41,10 @@ class Request:
     def __init__(self, library: Library, keep: Any) -> None:
         self.library, self._keep = library, keep
         self.pointer = ctypes.c_void_p()
-        self._lock = threading.Lock()  # the library takes one thread at a time
-        self._holder: int | None = None
+        # The library takes one thread at a time. Recursive: a signal's handler looks at the request in the midst of a
+        # look, and Ctrl-C between acquire() and `try` leaves it locked for the thread that closes the worker next.
+        self._lock = threading.RLock()
+        self._users = 0  # calls with the pointer: several where a signal's handler has interrupted one
         self._pid = os.getpid()
         self.error: ChorusError | None = None
         self.ended = False
@@ -55,11 +59,9 @@ class Request:
         if not self._lock.acquire(timeout=seconds):
             yield False
             return
-        self._holder = threading.get_ident()
         try:
             yield True
         finally:
-            self._holder = None
             self._lock.release()
 
     def test(self) -> bool:
@@ -76,35 +78,46 @@ class Request:
 
     def cancel(self) -> bool:
         """Cancels the receive; returns whether it is cancelled, now or before."""
-        if self._holder == threading.get_ident():  # in a signal's handler that has interrupted a wait
-            return self._cancelled()
         with self.held():
-            return self._cancelled()
-
-    def _cancelled(self) -> bool:
-        if self.ended or not self.pointer:
-            return isinstance(self.error, Cancelled)
-        status, error = self.library.status("chorus_request_cancel", self.pointer)
-        if error is not None and status != abi.NOT_CANCELLABLE:
-            raise error
-        return error is None
+            if self.ended or not self.pointer:
+                return isinstance(self.error, Cancelled)
+            status, error = self._call("chorus_request_cancel")
+            if error is not None and status != abi.NOT_CANCELLABLE:
+                raise error
+            return error is None
 
     def finish(self) -> None:
-        """Waits for the end, however long it takes; not in a signal's handler that has interrupted a wait."""
-        if self._holder != threading.get_ident():
-            with self.held():
-                self._ended_by("chorus_request_wait")
+        """Waits for the end, however long it takes."""
+        with self.held():
+            self._ended_by("chorus_request_wait")
 
     def _ended_by(self, function: str, *arguments: Any) -> bool:
         if self.ended or not self.pointer:
             return self.ended
-        status, error = self.library.status(function, self.pointer, *arguments)
-        if status == abi.PENDING:
-            return False
-        self.error, self.ended = error, True
-        self.library.functions["chorus_request_free"](self.pointer)
-        self._keep = None
-        return True
+        status, error = self._call(function, *arguments)
+        if status != abi.PENDING and not self.ended:  # a handler may have seen the end already
+            self.error, self.ended = error, True
+        if self.ended and self._users == 0 and self.pointer:
+            pointer, self.pointer = self.pointer, _NULL
+            self.library.functions["chorus_request_free"](pointer)
+            self._keep = None
+        return self.ended
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keeps the pointer, also where a signal's handler sees the end."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+
+    def _call(self, function: str, *arguments: Any) -> tuple[int, ChorusError | None]:
+        self._users += 1
+        try:
+            return self.library.status(function, self.pointer, *arguments)
+        finally:
+            self._users -= 1
 
 
 class Requests:
@@ -264,6 +277,7 @@ def _wait_any(requests: Sequence[Request], seconds: float) -> None:
         for request in unlike:
             if not stack.enter_context(request.held(seconds)) or request.ended:
                 return
+            stack.enter_context(request.kept())
         pointers = (ctypes.c_void_p * len(unlike))(*(request.pointer.value for request in unlike))
         index, milliseconds = ctypes.c_size_t(), round(1000 * seconds)
         unlike[0].library.status("chorus_request_wait_any", pointers, len(unlike), milliseconds, ctypes.byref(index))
