@@ -7,10 +7,13 @@ import sys
 import threading
 import time
 
-from chorus import Client
+import numpy
+import pytest
+
+from chorus import Client, EpochFenced
 from chorus.native.library import Library
 from chorus.programs import LocalCoordinator
-from services import ROOT, Fleet, alive, until
+from services import PATIENCE_S, ROOT, Fleet, alive, until
 
 ENVIRONMENT = {"PYTHONPATH": str(ROOT / "python/src"), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -22,6 +25,26 @@ def test_a_forked_process_has_connections_of_its_own(client: Client) -> None:
         os._exit(0 if all(len(client.workers()) == 2 for _ in range(50)) else 1)
     assert all(len(client.workers()) == 2 for _ in range(50))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_pushes_of_a_forked_process_count_beside_those_of_its_parent(client: Client) -> None:
+    one = numpy.ones(1, "f4")
+    for name in (None, "trainer-0"):
+        w = client.create_parameter("forked", "all", [1], client=name)
+        w.push(one)
+        w._lock.acquire()  # as a thread does that pushes; there is none in the child
+        child = os.fork()
+        if child == 0:
+            signal.alarm(PATIENCE_S)
+            os._exit(0 if not w.push(one).duplicate else 1)
+        w._lock.release()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        if name is None:
+            assert not w.push(one).duplicate and w.pull().tolist() == [3]
+        else:  # the child has taken the name, as a process does that is started again
+            with pytest.raises(EpochFenced):
+                w.push(one)
+        client.delete_parameter("forked")
 
 
 def test_control_c_ends_a_call_that_waits(fleet: Fleet) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import os
 import select
 import socket
 import ssl
@@ -17,7 +16,7 @@ import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from . import deadline as deadlines
+from . import deadline as deadlines, forks
 from .deadline import Deadline
 from .errors import ChorusError
 
@@ -71,16 +70,18 @@ class Pool:
         self._context = context
         self._lock = threading.Lock()
         self._idle: dict[Origin, list[http.client.HTTPConnection]] = {}
-        self._process = os.getpid()
         self._closed = False
+        forks.watch(self)
+
+    def _in_child(self) -> None:
+        """Lets go of connections, which are the parent's."""
+        self._lock, self._idle = threading.Lock(), {}
 
     def take(self, origin: Origin, deadline: Deadline) -> tuple[http.client.HTTPConnection, bool]:
         """Returns a connection, and whether it has been used before."""
         with self._lock:
             if self._closed:
                 raise ValueError("the client is closed")
-            if self._process != os.getpid():  # a fork has copied connections that are its parent's
-                self._idle, self._process = {}, os.getpid()
             idle = self._idle.get(origin, [])
             while idle:
                 connection = idle.pop()

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from . import buffers, deadline as deadlines, dtypes
+from . import buffers, deadline as deadlines, dtypes, forks
 from .base import Caller
 from .codec import decode
 from .connections import Reader
@@ -24,7 +24,8 @@ class Parameter:
     """A parameter for one client that pulls and pushes: `chorus.Client.parameter` makes it.
 
     Pushes go to one worker, which passes them on to the owners of all shards; if that worker is lost, the same push
-    goes to another one. Threads may share the object; their pushes are done one after the other.
+    goes to another one. Threads may share the object; their pushes are done one after the other. A child of fork() is
+    another client: it pushes under a name of its own, or as a client that was named, with a higher incarnation.
 
     Attributes
     ----------
@@ -51,7 +52,8 @@ class Parameter:
     ) -> None:
         self._caller = caller
         self.info = info
-        self.client = client or f"python-{uuid.uuid4().hex[:16]}"
+        self._is_named = bool(client)
+        self.client = client or _new_name()
         if incarnation is None:  # a name that comes again needs a higher one than before
             incarnation = time.time_ns() if client else 0
         self.incarnation = f"{incarnation:016x}" if isinstance(incarnation, int) else incarnation
@@ -59,6 +61,16 @@ class Parameter:
         self._etag: str | None = None
         self._lock = threading.Lock()
         self._workers = self._endpoints()
+        forks.watch(self)
+
+    def _in_child(self) -> None:
+        """Becomes another client: the parent goes on with the numbers of its pushes."""
+        if self._is_named:
+            self.incarnation = f"{max(time.time_ns(), int(self.incarnation, 16) + 1):016x}"
+        else:
+            self.client = _new_name()
+        self.sequence, self.in_doubt = 0, False
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Parameter({self.name!r}, {self.dtype}, {self.shape}, client={self.client!r})"
@@ -371,3 +383,7 @@ class Parameter:
         if not urls:
             raise ParameterLost(f"no worker has parameter {self.name!r}: {self.info.why or self.info.state}")
         return Origins(urls)
+
+
+def _new_name() -> str:
+    return f"python-{uuid.uuid4().hex[:16]}"
