@@ -2,6 +2,7 @@
 
 import pathlib
 import threading
+from typing import Any
 
 import numpy
 import pytest
@@ -49,6 +50,18 @@ def test_optimizers_run_where_the_values_are(client: Client, optimizer: str) -> 
     assert low < 1 < high
     assert w.info.optimizer is not None and w.info.optimizer.learning_rate == 0.5
     client.delete_parameter(name)
+
+
+def test_shapes_and_settings_may_be_those_of_numpy(client: Client) -> None:
+    shape: Any = numpy.array([4, 2])
+    optimizer = {"name": "sgd", "learning_rate": numpy.float32(0.5)}
+    w = client.create_parameter("shaped", "all", shape, optimizer=optimizer)
+    assert w.shape == (4, 2)
+    plan = client.plan(ranks=numpy.int64(2), op="reduce_scatter", bytes=64, reproducible=numpy.bool_(True))
+    assert plan.algorithm
+    with pytest.raises(chorus.UnknownTensor):
+        client.run("reduce_scatter", "all", "nothing", counts=range(2))
+    client.delete_parameter("shaped")
 
 
 def test_wrong_settings_are_named(client: Client) -> None:

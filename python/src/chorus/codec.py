@@ -48,14 +48,16 @@ def decode(kind: type[T], value: Any) -> T:
 def encode(value: Any) -> Any:
     """Returns JSON for a value of which dataclasses are a part; fields without a value are left out.
 
-    Numbers may be numpy's.
+    Numbers and lists of numbers may be numpy's.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value) if _given(value, f.name)}
     if isinstance(value, Mapping):
         return {str(name): encode(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         return [encode(one) for one in value]
+    if hasattr(value, "tolist"):
+        return value.tolist()
     if isinstance(value, (int, float)):
         return value
     if isinstance(value, numbers.Integral):
