@@ -170,7 +170,7 @@ def test_a_monitored_barrier_names_all_that_are_missing(ranks: Any) -> None:
 
 
 def test_what_cannot_be_is_told_before_anything_is_sent(ranks: Any) -> None:
-    expected = ["BAND of Float", "layout Sparse", "a whole of 3 elements", "", "0 rows, expected 2 of 2"]
+    expected = ["BAND of Float", "layout Sparse", "a whole of 3 elements", "", "0 rows, expected 2 of 2", "of 0 ranks"]
     for found in ranks(2, stories.passes_what_cannot_be):
         for (kind, text), part in zip(found, expected):
             assert kind in ("ValueError", "RuntimeError") and part in text, (kind, text)

@@ -253,6 +253,7 @@ def passes_what_cannot_be(rank: int, size: int) -> Any:
         failure(lambda: dist._all_gather_base(torch.ones(3), torch.ones(2))),
         failure(lambda: dist.broadcast(torch.ones(3), size)),
         failure(lambda: dist.all_to_all_single(torch.ones(size), torch.ones(size), [0] * size, [1] * size)),
+        failure(lambda: dist.new_group([], timeout=timedelta(seconds=1))),
     ]
     dist.all_reduce(torch.ones(3))  # nothing was sent: the order goes on
     return found

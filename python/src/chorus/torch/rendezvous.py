@@ -61,7 +61,7 @@ def enter(lent: Lent, timeout: float) -> None:
         raise ChorusError(f"epoch {group.epoch} of group {group.name!r} is no process group: {error}") from error
 
 
-def create(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
+def create(store: Any, rank: int | None, size: int, timeout: timedelta) -> Any:
     """Makes the process group of this rank: what torch.distributed calls for the backend "chorus".
 
     Parameters
@@ -75,11 +75,15 @@ def create(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
 
     Raises
     ------
+    ValueError
+        The process group has no ranks.
     NoAnswer
         Ranks have not come within `timeout`; ``ranks`` names them.
     ChorusError
         Another rank has failed, or the store; or no coordinator can be reached or started.
     """
+    if rank is None or not 0 <= rank < size:  # new_group([]) comes so far, and would wait for a rank 0
+        raise ValueError(f"a process group of {size} ranks, in which this process has rank {rank}")
     extension = build.load()
     if lent := _lent.get():
         return _made(extension, store, rank, size, timeout, lent.group.name, lent, lent.group.epoch)
