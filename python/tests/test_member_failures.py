@@ -162,6 +162,7 @@ def test_a_closed_worker_refuses_and_ends_what_is_under_way(own_pair: Pair) -> N
     calls: list[Callable[[], Any]] = [
         group.barrier,
         lambda: group.path,
+        lambda: group.members,
         lambda: worker.join("g"),
         lambda: worker.empty(1),
     ]

@@ -83,7 +83,8 @@ class Group(Blocks, Messages):
     @functools.cached_property
     def members(self) -> list[str]:
         """Ids of the workers, in the order of ranks; asked once, of this worker over REST."""
-        self._handle.check_process()
+        with self._handle:  # is open, and of this process
+            pass
         found = self._worker.remote.group(self.name)
         if found.epoch != self.epoch:
             raise from_problem(
