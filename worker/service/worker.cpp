@@ -382,7 +382,7 @@ awaitable<void> Worker::stop() {
   if (agent_) {
     auto const held = parameters_->book().totals();
     if (held.owned + held.backups > 0) co_await agent_->hand_over(deadline);
-    co_await agent_->stop();
+    co_await agent_->stop(steady_clock::now() + leave_timeout);
     co_await agent_->leave(steady_clock::now() + leave_timeout);
   }
   // Aborted runs end within moments; their callers get answers before the server stops.

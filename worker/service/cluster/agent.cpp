@@ -82,7 +82,10 @@ awaitable<std::optional<milliseconds>> Agent::join() {
   if (owned_ != nullptr) self.term = owned_->term();
   call.body = http::encode(self);
   auto const begun = steady_clock::now();
+  asks_to_join_ = true;
   auto const answer = co_await client_.send(std::move(call), begun + options_.join_timeout);
+  asks_to_join_ = false;
+  asked_to_join_.notify_all();
   if (!answer) {
     complain("cannot join: " + answer.error().detail);
     co_return milliseconds(0);
@@ -255,8 +258,10 @@ awaitable<void> Agent::leave(TimePoint deadline) {
     log_->warn("{} did not accept the leave: {}", options_.coordinator, answer->problem().detail);
 }
 
-awaitable<void> Agent::stop() {
+// A coordinator that has taken the worker in, but has not said so, would keep it until its lease ends.
+awaitable<void> Agent::stop(TimePoint deadline) {
   stops_ = true;
+  while (asks_to_join_ && steady_clock::now() < deadline) co_await asked_to_join_.wait_until(deadline);
   tasks_.cancel();
   co_await tasks_.join();
 }

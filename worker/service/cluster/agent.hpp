@@ -63,7 +63,8 @@ class Agent {
 
   // Tells the coordinator that the worker leaves. Call stop() first, or the agent joins again.
   boost::asio::awaitable<void> leave(TimePoint deadline);
-  boost::asio::awaitable<void> stop();
+  // Waits until the deadline for the answer to a join, so that leave() follows it.
+  boost::asio::awaitable<void> stop(TimePoint deadline);
 
  private:
   enum class Renewal { renewed, failed, refused, join_again, fenced };  // failed: no answer
@@ -96,9 +97,11 @@ class Agent {
   parameters::OwnerLease* owned_ = nullptr;
   bool is_fenced_ = false;
   bool stops_ = false;
+  bool asks_to_join_ = false;
   std::string complaint_ = "not joined yet";
   std::vector<api::Trouble> troubles_;
   http::Condition troubled_{executor_};
+  http::Condition asked_to_join_{executor_};
   http::TaskGroup tasks_;
 };
 

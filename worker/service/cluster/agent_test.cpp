@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 
 #include "worker/service/testing/live_worker.hpp"
@@ -31,6 +32,7 @@ class FakeCoordinator {
   }
   ~FakeCoordinator() {
     answer_renewals(200);
+    answer_joins(201);
     server_.stop();
     thread_.join();
   }
@@ -38,7 +40,7 @@ class FakeCoordinator {
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
   static constexpr int breaks_off = 0;  // closes the connection in the middle of the answer
-  static constexpr int holds = 1;       // answers when the coordinator ends, or renewals are answered otherwise
+  static constexpr int holds = 1;       // answers when the coordinator ends, or is told to answer otherwise
   // Status of answers to renewals from now on.
   void answer_renewals(int status) {
     std::scoped_lock lock(mutex_);
@@ -48,6 +50,7 @@ class FakeCoordinator {
   void answer_joins(int status) {
     std::scoped_lock lock(mutex_);
     join_status_ = status;
+    changed_.notify_all();
   }
   // Waits until `what` was asked for `times` times in all.
   bool asked(std::string const& what, int times) {
@@ -83,9 +86,11 @@ class FakeCoordinator {
     changed_.notify_all();
   }
   void join(httplib::Request const& request, httplib::Response& response) {
+    note("asked to join");
     {
-      std::scoped_lock lock(mutex_);
+      std::unique_lock lock(mutex_);
       last_join_ = request.body;
+      changed_.wait(lock, [&] { return join_status_ != holds; });
       response.status = join_status_;
     }
     auto worker = boost::json::parse(request.body).as_object();
@@ -276,6 +281,18 @@ TEST_CASE("a worker that stops takes its leave") {
   REQUIRE(coordinator.asked("renew", 1));
   worker.stop();
   CHECK(coordinator.asked("leave", 1));
+}
+
+TEST_CASE("a worker that stops before it hears that it has joined takes its leave") {
+  FakeCoordinator coordinator;
+  coordinator.answer_joins(FakeCoordinator::holds);
+  LiveWorker worker(member_of(coordinator));
+  REQUIRE(coordinator.asked("asked to join", 1));
+  auto const stopped = std::async(std::launch::async, [&worker] { worker.stop(); });
+  while (worker.get("/readyz").body.find("shutting down") == std::string::npos) {}
+  coordinator.answer_joins(201);
+  CHECK(coordinator.asked("leave", 1));
+  stopped.wait();
 }
 
 TEST_CASE("a worker that stops while its lease is being renewed does not complain") {
