@@ -81,7 +81,7 @@ class Crowd {
     }
   }
   ~Crowd() {
-    for (auto& agent : agents_) asio::co_spawn(io_, agent->stop(), asio::use_future).get();
+    for (auto& agent : agents_) asio::co_spawn(io_, agent->stop({}), asio::use_future).get();
     asio::post(io_, asio::use_future([this] { client_.close(); })).get();
     address_.end();
     keeps_.reset();
