@@ -2,17 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
 #include <string>
 
-#include "http/client/client.hpp"
 #include "http/server/server.hpp"
-#include "worker/parameters/serving/shard_host.hpp"
 #include "worker/parameters/serving/testing/run_story.hpp"
+#include "worker/parameters/serving/testing/workplace.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 
 namespace chorus::parameters {
@@ -26,7 +23,7 @@ class SlowBackup {
  public:
   static constexpr std::uint64_t most_pushes = 6000;
 
-  SlowBackup() : client_(io_.get_executor()), server_(io_.get_executor(), router_, {}, [](http::Exchange const&) {}) {
+  SlowBackup() : server_(work_.io.get_executor(), router_, {}, [](http::Exchange const&) {}) {
     std::string const shard = "/v1/parameters/{name}/shards/{shard}";
     auto const add = [this](http::Method method, std::string const& path, std::uint64_t pushes) {
       router_.add(method, path, http::Access::open,
@@ -42,20 +39,16 @@ class SlowBackup {
     assignment.epoch = 1;
     assignment.role = "owner";
     assignment.fresh = true;
-    auto spec = ShardSpec::from(assignment);
-    REQUIRE(spec.has_value());
-    auto shard_of_it = Shard::make(std::move(*spec), pool_);
-    REQUIRE(shard_of_it.has_value());
-    owner_ = std::make_shared<ShardHost>(tools_, std::move(*shard_of_it), assignment);
+    owner_ = work_.serve(assignment);
     assignment.epoch = 2;
     assignment.fresh = false;
     assignment.backups = {{"w1", "1", "http://127.0.0.1:" + std::to_string(*port)}};
     CHECK_FALSE(owner_->assign(assignment).has_value());
   }
   ~SlowBackup() {
-    testing::run_story(io_, end());
+    testing::run_story(work_.io, end());
     owner_.reset();
-    threads_.join();  // which give the shard's memory back
+    work_.join();
   }
   SlowBackup(SlowBackup const&) = delete;
   SlowBackup& operator=(SlowBackup const&) = delete;
@@ -64,11 +57,11 @@ class SlowBackup {
   std::uint64_t push_until_in_step(std::size_t clients) {
     std::size_t pushing = clients;
     for (std::size_t i = 0; i < clients; ++i)
-      asio::co_spawn(io_, push_on("c" + std::to_string(i)), [&pushing](std::exception_ptr failed) {
+      asio::co_spawn(work_.io, push_on("c" + std::to_string(i)), [&pushing](std::exception_ptr failed) {
         CHECK(failed == nullptr);
         --pushing;
       });
-    while (pushing > 0) io_.run_one();
+    while (pushing > 0) work_.io.run_one();
     return acknowledged_;
   }
 
@@ -77,7 +70,7 @@ class SlowBackup {
 
   asio::awaitable<void> push_on(std::string client) {
     float const one = 1;
-    auto const block = pool_.acquire(sizeof one).value();
+    auto const block = work_.pool.acquire(sizeof one).value();
     std::memcpy(block->data(), &one, sizeof one);
     for (std::uint64_t sequence = 0; !is_in_step() && acknowledged_ < most_pushes; ++sequence) {
       Push push;
@@ -94,32 +87,20 @@ class SlowBackup {
     auto const enough = acknowledged_ + pushes;
     auto last = acknowledged_;
     for (int idle = 0; acknowledged_ < enough && idle < turns_until_held_back; ++idle) {
-      co_await asio::post(io_, asio::use_awaitable);
+      co_await asio::post(work_.io, asio::use_awaitable);
       if (std::exchange(last, acknowledged_) != acknowledged_) idle = 0;
     }
     co_return http::Response(204);
   }
   asio::awaitable<void> end() {
     co_await owner_->stop();
-    client_.close();
+    work_.client.close();
     co_await server_.stop();
   }
 
-  asio::io_context io_;
-  asio::thread_pool threads_{1};
-  tensors::Pool pool_{1 << 20, 4 << 20};
-  http::Client client_;
+  testing::Workplace work_;
   http::Router router_;
   http::Server server_;
-  ShardTools tools_{io_.get_executor(),
-                    threads_.get_executor(),
-                    {client_, http::MessageChecksums::off},
-                    pool_,
-                    {},
-                    1 << 20,
-                    {},
-                    nullptr,
-                    nullptr};
   std::shared_ptr<ShardHost> owner_;
   std::uint64_t acknowledged_ = 0;
 };

@@ -2,16 +2,13 @@
 // up, or of another history.
 #include <doctest/doctest.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "http/client/client.hpp"
-#include "worker/parameters/serving/shard_host.hpp"
 #include "worker/parameters/serving/testing/run_story.hpp"
+#include "worker/parameters/serving/testing/workplace.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 
 namespace chorus::parameters {
@@ -37,19 +34,17 @@ api::ShardAssignment assignment(std::uint32_t epoch, std::string role, bool cont
 // A backup of one element, which counts the pushes. Fresh in epoch 1, like its owner.
 class Backup {
  public:
-  Backup() : client_(io_.get_executor()) {
-    tools_.events.lost = [this](std::string const&, std::uint32_t, std::string const& why) { losses.push_back(why); };
-    auto spec = ShardSpec::from(assignment(1, "backup"));
-    REQUIRE(spec.has_value());
-    auto shard = Shard::make(std::move(*spec), pool_);
-    REQUIRE(shard.has_value());
-    host = std::make_shared<ShardHost>(tools_, std::move(*shard), assignment(1, "backup"));
+  Backup() {
+    work_.tools.events.lost = [this](std::string const&, std::uint32_t, std::string const& why) {
+      losses.push_back(why);
+    };
+    host = work_.serve(assignment(1, "backup"));
   }
   ~Backup() {
-    testing::run_story(io_, host->stop());
+    testing::run_story(work_.io, host->stop());
     host.reset();
-    threads_.join();  // which give the shard's memory back
-    client_.close();
+    work_.join();
+    work_.client.close();
   }
   Backup(Backup const&) = delete;
   Backup& operator=(Backup const&) = delete;
@@ -89,28 +84,16 @@ class Backup {
   static asio::awaitable<void> keep(asio::awaitable<Said> asked, Said* said) { *said = co_await std::move(asked); }
   Said answer(asio::awaitable<Said> asked) {
     Said said;
-    testing::run_story(io_, keep(std::move(asked), &said));
+    testing::run_story(work_.io, keep(std::move(asked), &said));
     return said;
   }
   std::shared_ptr<tensors::Block const> block(float value) {
-    auto block = pool_.acquire(sizeof value).value();
+    auto block = work_.pool.acquire(sizeof value).value();
     std::memcpy(block->data(), &value, sizeof value);
     return block;
   }
 
-  asio::io_context io_;
-  asio::thread_pool threads_{1};
-  tensors::Pool pool_{1 << 20, 4 << 20};
-  http::Client client_;
-  ShardTools tools_{io_.get_executor(),
-                    threads_.get_executor(),
-                    {client_, http::MessageChecksums::off},
-                    pool_,
-                    {},
-                    1 << 20,
-                    {},
-                    nullptr,
-                    nullptr};
+  testing::Workplace work_;
 };
 
 ProblemCode code(Said const& said) {

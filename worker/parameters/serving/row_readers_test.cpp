@@ -1,8 +1,6 @@
 // Readers of many rows pause the pushes of their shard, and pushes get their turns between them.
 #include <doctest/doctest.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -10,9 +8,8 @@
 #include <vector>
 
 #include "base/runtime/task_group.hpp"
-#include "http/client/client.hpp"
-#include "worker/parameters/serving/shard_host.hpp"
 #include "worker/parameters/serving/testing/run_story.hpp"
+#include "worker/parameters/serving/testing/workplace.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 
 namespace chorus::parameters {
@@ -32,17 +29,13 @@ class ReadShard {
     assignment.role = "owner";
     assignment.epoch = 1;
     assignment.fresh = true;
-    auto spec = ShardSpec::from(assignment);
-    REQUIRE(spec.has_value());
-    auto shard = Shard::make(std::move(*spec), pool_);
-    REQUIRE(shard.has_value());
-    host_ = std::make_shared<ShardHost>(tools_, std::move(*shard), assignment);
+    host_ = work_.serve(assignment);
   }
   ~ReadShard() {
-    testing::run_story(io_, host_->stop());
+    testing::run_story(work_.io, host_->stop());
     host_.reset();
-    threads_.join();  // which give the shard's memory back
-    client_.close();
+    work_.join();
+    work_.client.close();
   }
   ReadShard(ReadShard const&) = delete;
   ReadShard& operator=(ReadShard const&) = delete;
@@ -50,7 +43,7 @@ class ReadShard {
   // Returns the number of copies of all rows that readers got before a push among them was answered.
   std::size_t copies_before_the_push() {
     std::size_t copies = 0;
-    testing::run_story(io_, push_among_readers(&copies));
+    testing::run_story(work_.io, push_among_readers(&copies));
     return copies;
   }
 
@@ -66,11 +59,11 @@ class ReadShard {
     }
   }
   asio::awaitable<void> push_among_readers(std::size_t* copies) {
-    http::TaskGroup readers(io_.get_executor());
+    http::TaskGroup readers(work_.io.get_executor());
     for (std::size_t i = 0; i < readers_count; ++i) readers.spawn("reader", read());
     Push push;
     push.client = {"c", 0};
-    auto const block = pool_.acquire(rows_count * columns * sizeof(float)).value();
+    auto const block = work_.pool.acquire(rows_count * columns * sizeof(float)).value();
     std::memset(block->data(), 0, block->size_bytes());
     push.data = block;
     auto const answer = co_await host_->push(std::move(push), before_a_minute());
@@ -79,19 +72,7 @@ class ReadShard {
     co_await readers.join();
   }
 
-  asio::io_context io_;
-  asio::thread_pool threads_{1};
-  tensors::Pool pool_{16 << 20, 64 << 20};
-  http::Client client_{io_.get_executor()};
-  ShardTools tools_{io_.get_executor(),
-                    threads_.get_executor(),
-                    {client_, http::MessageChecksums::off},
-                    pool_,
-                    {},
-                    1 << 20,
-                    {},
-                    nullptr,
-                    nullptr};
+  testing::Workplace work_{16 << 20, 64 << 20};
   std::shared_ptr<ShardHost> host_;
   std::size_t copies_ = 0;
 };

@@ -1,11 +1,10 @@
 // An owner and the answers of its backup, in one thread; the backup is a server with scripted answers.
 #include "worker/parameters/serving/shard_host.hpp"
 #include "worker/parameters/serving/testing/run_story.hpp"
+#include "worker/parameters/serving/testing/workplace.hpp"
 
 #include <doctest/doctest.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
 #include <deque>
@@ -14,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "http/client/client.hpp"
 #include "http/server/server.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 
@@ -28,7 +26,8 @@ constexpr char const* log_path = "/v1/parameters/{name}/shards/{shard}/log";
 
 class World {
  public:
-  World() : client_(io_.get_executor()), server_(io_.get_executor(), router_, {}, [](http::Exchange const&) {}) {
+  World() : server_(work_.io.get_executor(), router_, {}, [](http::Exchange const&) {}) {
+    work_.tools.lease = &lease;
     router_.add(http::Method::post, log_path, http::Access::open,
                 [this](http::Request const& request, http::Body&) { return take(request); });
     auto const port = server_.listen("127.0.0.1", 0);
@@ -36,16 +35,12 @@ class World {
     backup_ = {"w1", "1", "http://127.0.0.1:" + std::to_string(*port)};
     auto begun = assignment(1, true);
     begun.fresh = true;
-    auto spec = ShardSpec::from(begun);
-    REQUIRE(spec.has_value());
-    auto shard = Shard::make(std::move(*spec), pool_);
-    REQUIRE(shard.has_value());
-    owner = std::make_shared<ShardHost>(tools_, std::move(*shard), begun);
+    owner = work_.serve(begun);
   }
   ~World() {
-    testing::run_story(io_, end());
+    testing::run_story(work_.io, end());
     owner.reset();
-    threads_.join();  // which give the shard's memory back
+    work_.join();
   }
   World(World const&) = delete;
   World& operator=(World const&) = delete;
@@ -71,13 +66,13 @@ class World {
   }
   http::Checked<ShardHost::View> pull() {
     http::Checked<ShardHost::View> view = http::Problem(http::ProblemCode::internal, "no answer");
-    testing::run_story(io_, keep_view(owner->view({}, steady_clock::now() + std::chrono::seconds(10)), &view));
+    testing::run_story(work_.io, keep_view(owner->view({}, steady_clock::now() + std::chrono::seconds(10)), &view));
     return view;
   }
 
   http::Checked<ShardImage> image() {
     http::Checked<ShardImage> image = http::Problem(http::ProblemCode::internal, "no answer");
-    testing::run_story(io_,
+    testing::run_story(work_.io,
                        keep_image(owner->image_for("c/1", steady_clock::now() + std::chrono::seconds(10)), &image));
     return image;
   }
@@ -87,12 +82,12 @@ class World {
     push.client = {"c", 0};
     push.sequence = sequence;
     float const one = 1;
-    auto const block = pool_.acquire(sizeof one).value();
+    auto const block = work_.pool.acquire(sizeof one).value();
     std::memcpy(block->data(), &one, sizeof one);
     push.data = block;
     http::Checked<api::PushAnswer> answer = http::Problem(http::ProblemCode::internal, "no answer");
     testing::run_story(
-        io_, keep_answer(owner->push(std::move(push), steady_clock::now() + std::chrono::seconds(10)), &answer));
+        work_.io, keep_answer(owner->push(std::move(push), steady_clock::now() + std::chrono::seconds(10)), &answer));
     return answer;
   }
 
@@ -111,7 +106,7 @@ class World {
   }
   asio::awaitable<void> end() {
     co_await owner->stop();
-    client_.close();
+    work_.client.close();
     co_await server_.stop();
   }
   asio::awaitable<http::Response> take(http::Request const& request) {
@@ -125,22 +120,10 @@ class World {
     co_return answer;
   }
 
-  asio::io_context io_;
-  asio::thread_pool threads_{1};
-  tensors::Pool pool_{1 << 20, 4 << 20};
-  http::Client client_;
+  testing::Workplace work_;
   http::Router router_;
   http::Server server_;
   api::ShardPeer backup_;
-  ShardTools tools_{io_.get_executor(),
-                    threads_.get_executor(),
-                    {client_, http::MessageChecksums::off},
-                    pool_,
-                    {},
-                    1 << 20,
-                    {},
-                    nullptr,
-                    &lease};
 };
 
 http::Response fenced() { return http::Problem(http::ProblemCode::epoch_fenced, "epoch 1 of shard 0 of w is over"); }
