@@ -36,11 +36,14 @@ std::optional<Error> GradientCompressor::encode(std::span<float const> gradient,
                                                 parameters::Placement const& placement) {
   if (encoded_) return std::nullopt;
   // A shard's part must not be encoded that is not sent.
-  auto const nonfinite = parameters::count_nonfinite(Dtype::f32, std::as_bytes(gradient));
-  if (*compression_ == parameters::Compression::two_bit && nonfinite != 0)
+  bool const has_no_code = *compression_ == parameters::Compression::two_bit;
+  bool const is_refused = placement.parameter.nonfinite == "reject";
+  auto const nonfinite =
+      has_no_code || is_refused ? parameters::count_nonfinite(Dtype::f32, std::as_bytes(gradient)) : 0;
+  if (has_no_code && nonfinite != 0)
     return Error(ParametersErrc::bad_argument, "two_bit has no code for NaN and infinity");
   // Owners would refuse it, and the residual would keep a NaN for ever.
-  if (placement.parameter.nonfinite == "reject" && nonfinite != 0)
+  if (is_refused && nonfinite != 0)
     return Error(ParametersErrc::refused, "non_finite: " + std::to_string(nonfinite) + " elements for " +
                                               placement.parameter.name + " are NaN or infinite");
   auto made = std::make_shared<parameters::Access::Compressed>();
