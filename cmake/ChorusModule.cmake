@@ -1,5 +1,5 @@
 # chorus_module(NAME plan [ROOMS low high] SRCS a.cpp b.cpp DEPS core [LIBS chorus_boost] [ALONE])
-# chorus_tests(NAME plan SRCS a_test.cpp DEPS plan [OPTIMIZED])
+# chorus_tests(NAME plan SRCS a_test.cpp DEPS plan [OPTIMIZED] [EXHAUSTIVE])
 # chorus_test_support(NAME plan [ROOMS low high] SRCS a.cpp DEPS plan): what several of them share, the module plan_testing
 # for their DEPS
 # chorus_binary(NAME chorus-worker SRCS main.cpp DEPS worker)
@@ -11,6 +11,7 @@
 # its own instead.
 #
 # Tests are compiled without optimization, which takes half the time, unless OPTIMIZED: those that compute for seconds.
+# EXHAUSTIVE: their cases in the suite "exhaustive" are a test of their own, plan_exhaustive, which tests/run plan leaves out.
 #
 # Presets that compile several files of a target as one (CMAKE_UNITY_BUILD) need half the time. ALONE is for targets whose
 # files repeat each other's names by design: each of them stays one for the compiler.
@@ -81,11 +82,18 @@ function(chorus_test_support)
 endfunction()
 
 function(chorus_tests)
-  cmake_parse_arguments(T "ALONE;OPTIMIZED" "NAME;TIMEOUT" "SRCS;DEPS;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "ALONE;OPTIMIZED;EXHAUSTIVE" "NAME;TIMEOUT" "SRCS;DEPS;LIBS;LABELS" ${ARGN})
   add_executable(test_${T_NAME} ${T_SRCS} $<TARGET_OBJECTS:chorus_doctest_main>)
   _chorus_configure(test_${T_NAME} DEPS ${T_DEPS} LIBS ${T_LIBS} doctest::doctest ALONE ${T_ALONE} OPTIMIZED ${T_OPTIMIZED})
   set_target_properties(test_${T_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${chorus_BINARY_DIR}/tests)
-  add_test(NAME ${T_NAME} COMMAND test_${T_NAME})
+  set(tests ${T_NAME})
+  if(T_EXHAUSTIVE)
+    add_test(NAME ${T_NAME} COMMAND test_${T_NAME} --test-suite-exclude=exhaustive)
+    add_test(NAME ${T_NAME}_exhaustive COMMAND test_${T_NAME} --test-suite=exhaustive)
+    list(APPEND tests ${T_NAME}_exhaustive)
+  else()
+    add_test(NAME ${T_NAME} COMMAND test_${T_NAME})
+  endif()
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
   endif()
@@ -97,7 +105,10 @@ function(chorus_tests)
   if("e2e" IN_LIST T_LABELS)
     set(processors 1)
   endif()
-  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}" PROCESSORS ${processors})
+  set_tests_properties(${tests} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}" PROCESSORS ${processors})
+  if(T_EXHAUSTIVE)
+    set_tests_properties(${T_NAME}_exhaustive PROPERTIES LABELS "${T_LABELS};exhaustive")
+  endif()
   _chorus_record(tests ${T_NAME} "${T_DEPS}" "${T_SRCS}" "")
 endfunction()
 
