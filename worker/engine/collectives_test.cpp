@@ -31,11 +31,13 @@ std::unique_ptr<Fleet> with_checksums(std::uint32_t ranks) {
 
 }  // namespace
 
-TEST_CASE("over loopback, every algorithm is exact for every group, count, segment size and operation" * doctest::test_suite("exhaustive")) {
+TEST_CASE("over loopback, every algorithm is exact for every group, count, segment size and operation" *
+          doctest::test_suite("exhaustive")) {
   check_every_shape(adversarial, Depth::every);
 }
 
-TEST_CASE("partial sums of halves are kept for a few segments of the vector at a time, by every plan that has any" * doctest::test_suite("exhaustive")) {
+TEST_CASE("partial sums of halves are kept for a few segments of the vector at a time, by every plan that has any" *
+          doctest::test_suite("exhaustive")) {
   for (std::uint32_t const ranks : {2u, 3u, 5u, 8u, 9u}) {
     auto const fleet = adversarial(ranks);
     std::uint64_t run = 0;
@@ -55,7 +57,9 @@ TEST_CASE("partial sums of halves are kept for a few segments of the vector at a
   }
 }
 
-TEST_CASE("with checksums, every algorithm is exact as well" * doctest::test_suite("exhaustive")) { check_every_shape(with_checksums, Depth::few); }
+TEST_CASE("with checksums, every algorithm is exact as well" * doctest::test_suite("exhaustive")) {
+  check_every_shape(with_checksums, Depth::few);
+}
 
 TEST_CASE("over loopback, a hundred runs in a row use the same links") { check_hundred_in_a_row(adversarial); }
 

@@ -46,7 +46,8 @@ void spoil(std::span<std::byte const> bytes) { std::memset(const_cast<std::byte*
 
 }  // namespace
 
-TEST_CASE("the suite's late starters, with every link polled when the test says so" * doctest::test_suite("exhaustive")) {
+TEST_CASE("the suite's late starters, with every link polled when the test says so" *
+          doctest::test_suite("exhaustive")) {
   for (auto const tensors : {Tensors::in_arenas, Tensors::elsewhere})
     for (auto const* algorithm : algorithms::all_for(Op::all_reduce))
       for (std::size_t steps = 0; steps < 40; ++steps) {
@@ -61,7 +62,8 @@ TEST_CASE("the suite's late starters, with every link polled when the test says 
       }
 }
 
-TEST_CASE("a rank that gives up while others read its memory spoils no result, and its reason reaches them" * doctest::test_suite("exhaustive")) {
+TEST_CASE("a rank that gives up while others read its memory spoils no result, and its reason reaches them" *
+          doctest::test_suite("exhaustive")) {
   std::size_t failed = 0;
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce))
     for (std::size_t steps = 0; steps < 60; ++steps) {
@@ -133,7 +135,8 @@ TEST_CASE("a peer that stops reading meets the deadline and is named") {
   CHECK(collective.result(0).culprits == std::vector<plan::Rank>{1});
 }
 
-TEST_CASE("memory that is truncated under a run fails it, and never a result that is wrong" * doctest::test_suite("exhaustive")) {
+TEST_CASE("memory that is truncated under a run fails it, and never a result that is wrong" *
+          doctest::test_suite("exhaustive")) {
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     std::size_t failed = 0;
     for (std::size_t steps = 0; steps < 40; ++steps) {

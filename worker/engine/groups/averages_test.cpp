@@ -192,7 +192,8 @@ void check_catalogue(Fleet& fleet) {
 
 }  // namespace
 
-TEST_CASE("over loopback, the average of numbers at the limits of their dtype is right by every algorithm" * doctest::test_suite("exhaustive")) {
+TEST_CASE("over loopback, the average of numbers at the limits of their dtype is right by every algorithm" *
+          doctest::test_suite("exhaustive")) {
   for (std::uint32_t ranks = 2; ranks <= ranks_max; ++ranks) {
     FleetOptions options;
     options.ranks = ranks;
@@ -201,7 +202,8 @@ TEST_CASE("over loopback, the average of numbers at the limits of their dtype is
   }
 }
 
-TEST_CASE("over shared memory, the average of numbers at the limits of their dtype is right by every algorithm" * doctest::test_suite("exhaustive")) {
+TEST_CASE("over shared memory, the average of numbers at the limits of their dtype is right by every algorithm" *
+          doctest::test_suite("exhaustive")) {
   for (std::uint32_t ranks = 2; ranks <= ranks_max; ++ranks) {
     SharedFleetOptions options;
     options.ranks = ranks;

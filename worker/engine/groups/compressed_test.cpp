@@ -188,7 +188,8 @@ void check_all(Fleet& fleet) {
 
 }  // namespace
 
-TEST_CASE("over loopback, compressed collectives give the documented bits on every rank, within the bound" * doctest::test_suite("exhaustive")) {
+TEST_CASE("over loopback, compressed collectives give the documented bits on every rank, within the bound" *
+          doctest::test_suite("exhaustive")) {
   for (std::uint32_t ranks = 2; ranks <= ranks_max; ++ranks) {
     FleetOptions options;
     options.ranks = ranks;
@@ -197,7 +198,8 @@ TEST_CASE("over loopback, compressed collectives give the documented bits on eve
   }
 }
 
-TEST_CASE("over shared memory, compressed collectives give the documented bits on every rank, within the bound" * doctest::test_suite("exhaustive")) {
+TEST_CASE("over shared memory, compressed collectives give the documented bits on every rank, within the bound" *
+          doctest::test_suite("exhaustive")) {
   for (std::uint32_t ranks = 2; ranks <= ranks_max; ++ranks) {
     SharedFleetOptions options;
     options.ranks = ranks;
@@ -206,7 +208,8 @@ TEST_CASE("over shared memory, compressed collectives give the documented bits o
   }
 }
 
-TEST_CASE("over TCP, compressed collectives give the documented bits on every rank, within the bound" * doctest::test_suite("exhaustive")) {
+TEST_CASE("over TCP, compressed collectives give the documented bits on every rank, within the bound" *
+          doctest::test_suite("exhaustive")) {
   TcpFleet fleet(3, {});
   check_all(fleet);
 }

@@ -42,15 +42,18 @@ plan::Spec all_reduce_by(char const* algorithm, std::uint32_t ranks, bool in_pla
 
 }  // namespace
 
-TEST_CASE("in shared arenas, every algorithm is exact for every group, count and operation" * doctest::test_suite("exhaustive")) {
+TEST_CASE("in shared arenas, every algorithm is exact for every group, count and operation" *
+          doctest::test_suite("exhaustive")) {
   check_every_shape(in_arenas, Depth::telling);
 }
 
-TEST_CASE("from memory of one's own, every algorithm is exact for every group, count and operation" * doctest::test_suite("exhaustive")) {
+TEST_CASE("from memory of one's own, every algorithm is exact for every group, count and operation" *
+          doctest::test_suite("exhaustive")) {
   check_every_shape(outside, Depth::few);
 }
 
-TEST_CASE("with payloads inside of records, every algorithm is exact for every group, count and operation" * doctest::test_suite("exhaustive")) {
+TEST_CASE("with payloads inside of records, every algorithm is exact for every group, count and operation" *
+          doctest::test_suite("exhaustive")) {
   check_every_shape(with_large_records, Depth::few);
 }
 
