@@ -19,8 +19,8 @@
 #include "worker/engine/messages/message.hpp"
 #include "worker/engine/program/run_spec.hpp"
 #include "worker/engine/trace/flight_recorder.hpp"
+#include "worker/engine/trace/peer_traffic.hpp"
 #include "worker/engine/transport/data_plane_options.hpp"
-#include "worker/engine/transport/peer_traffic.hpp"
 #include "worker/links/handshake.hpp"
 
 namespace chorus::engine {

@@ -18,11 +18,11 @@
 #include "worker/engine/run/run_ends.hpp"
 #include "worker/engine/run/run_table.hpp"
 #include "worker/engine/run/unrested_runs.hpp"
+#include "worker/engine/trace/traffic.hpp"
 #include "worker/engine/transport/connection_owner.hpp"
 #include "worker/engine/transport/connection_table.hpp"
 #include "worker/engine/transport/memory_health.hpp"
 #include "worker/engine/transport/surroundings.hpp"
-#include "worker/engine/transport/traffic.hpp"
 
 namespace chorus::engine {
 

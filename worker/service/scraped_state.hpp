@@ -3,7 +3,7 @@
 
 #include "metrics/worker_metrics.hpp"
 #include "worker/devices/cuda/gpus.hpp"
-#include "worker/engine/transport/peer_traffic.hpp"
+#include "worker/engine/trace/peer_traffic.hpp"
 #include "worker/tensors/memory.hpp"
 #include "worker/tensors/residuals.hpp"
 

@@ -126,8 +126,8 @@ bool DeviceWork::lies_in_arena() const {
   return holds(input_) && holds(output_);
 }
 
-Result<links::Lend> DeviceWork::lend(std::uint64_t incarnation) {
-  auto const lent = unit_.lend(incarnation);
+Result<links::Lend> DeviceWork::lend(std::uint64_t proof) {
+  auto const lent = unit_.lend(proof);
   if (lent.has_error()) return lent.error();
   arena_begin_ = unit_.arena_if_any()->bytes().data();
   links::Lend lend{.handle = lent->handle, .writes = 1, .bytes = lent->bytes, .proof_at = lent->proof_at};

@@ -80,7 +80,7 @@ class DeviceWork final : private Sharers {
 
   // True if the memory of the run's messages is one arena, which can be lent.
   [[nodiscard]] bool lies_in_arena() const;
-  [[nodiscard]] Result<links::Lend> lend(std::uint64_t incarnation);
+  [[nodiscard]] Result<links::Lend> lend(std::uint64_t proof);
   [[nodiscard]] devices::GpuUnit& unit() const { return unit_; }
 
   [[nodiscard]] std::span<std::byte> pinned(std::uint64_t offset, std::uint64_t limit) const {

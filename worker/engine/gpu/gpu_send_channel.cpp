@@ -44,10 +44,14 @@ void GpuSendChannel::wake(std::uint32_t m) {
 }
 
 std::optional<links::Lend> GpuSendChannel::lends() {
-  auto lend = send_connection->lend(device_);
-  lends_ = lend.has_value();
-  if (!lends_) send_in_frames();
-  return lend;
+  if (auto const proof = send_connection->lends(device_.unit()); proof && device_.lies_in_arena()) {
+    auto const lent = device_.lend(*proof);
+    lends_ = lent.has_value();
+    if (lends_) return *lent;
+    send_connection->could_not_lend(lent.error());
+  }
+  send_in_frames();
+  return std::nullopt;
 }
 
 Status GpuSendChannel::borrowed(links::Way way) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "worker/engine/program/run_spec.hpp"
-#include "worker/engine/transport/traffic.hpp"
+#include "worker/engine/trace/traffic.hpp"
 #include "worker/links/shm/shm_link.hpp"
 #include "worker/memory/regions/region_registry.hpp"
 

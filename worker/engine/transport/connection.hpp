@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "worker/engine/failure/failure.hpp"
-#include "worker/engine/transport/traffic.hpp"
+#include "worker/engine/trace/traffic.hpp"
 #include "worker/links/frames/inquiry.hpp"
 #include "worker/links/link.hpp"
 

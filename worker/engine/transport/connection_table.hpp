@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "worker/engine/trace/traffic.hpp"
 #include "worker/engine/transport/receive_connection.hpp"
 #include "worker/engine/transport/send_connection.hpp"
 #include "worker/engine/transport/surroundings.hpp"
-#include "worker/engine/transport/traffic.hpp"
 
 namespace chorus::engine {
 

@@ -58,6 +58,17 @@ std::vector<std::unique_ptr<EarlyRun>> EarlyRuns::remove_all() {
   return std::exchange(runs_, {});
 }
 
+void EarlyRuns::report_lost(std::vector<std::unique_ptr<EarlyRun>> const& removed, Error const& why) {
+  for (auto const& early : removed)
+    if (early->envelope)
+      owner_.message_failed(early->open.token, early->epoch,
+                            {code_of(why),
+                             "lost rank " + std::to_string(early->open.sender_rank) + " (" + connection_.peer().worker +
+                                 ") before its message was received: " + why.detail,
+                             {early->open.sender_rank},
+                             {}});
+}
+
 void EarlyRuns::keep(FrameHeader const& header, links::DecodedOpen const& open) {
   if (auto const most = owner_.options().early_runs; runs_.size() >= most)
     return refuse(header.run, header.epoch, open.open.token, open.envelope.has_value(),

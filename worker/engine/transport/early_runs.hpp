@@ -42,6 +42,8 @@ class EarlyRuns {
   // Refuses the runs of the epoch.
   void retire(Retired const& epoch);
   [[nodiscard]] std::vector<std::unique_ptr<EarlyRun>> remove_all();
+  // Tells the owner that these, if they are messages, are lost with the link.
+  void report_lost(std::vector<std::unique_ptr<EarlyRun>> const& removed, Error const& why);
 
   // Keeps the open of a run, which is the current control frame. Refuses the run if too many wait.
   void keep(links::FrameHeader const& header, links::DecodedOpen const& open);

@@ -35,7 +35,7 @@ void ReceiveConnection::schedule(ReceiveChannel& channel) {
 void ReceiveConnection::remove(ReceiveChannel& channel) {
   channel.receive_connection = nullptr;
   std::erase(channels_, &channel);
-  std::erase_if(undecided_, [&channel](Undecided const& each) { return each.channel == &channel; });
+  lent_opens_.forget(channel);
   scheduled_.remove(channel);
   if (sink_ == Sink::channel && channel_ == &channel) sink_ = Sink::nowhere;
   early_runs_.forget(channel.run());
@@ -134,7 +134,7 @@ Status ReceiveConnection::frame_arrives(FrameHeader const& header) {
   switch (header.type) {
     case FrameType::wrote:
       if (!may_lend()) return refusals_.bad_frame("wrote frame on a link that lends no memory of a GPU");
-      return written_arrived(header);
+      return take_by_channel(header, [&](ReceiveChannel& channel) { return channel.wrote(header); });
     case FrameType::open:
     case FrameType::lies:
       if ((header.flags == links::lends_flag || header.type == FrameType::lies) && !may_lend())
@@ -273,62 +273,57 @@ Status ReceiveConnection::open_arrived() {
   auto decoded = links::decode_open(control_payload(), header.flags);
   if (decoded.has_error()) return refusals_.bad_frame(decoded.error().detail);
   auto const& open = decoded->open;
+  auto const refused = [&](Failure const& why) {
+    refusals_.refuse(header.run, header.epoch, open.token, why);
+    return ok();
+  };
   if (header.run == 0) return refusals_.bad_frame("open frame for run 0");
   if (find(header.run) != nullptr || early_runs_.find(header.run) != nullptr)
     return refusals_.bad_frame("run " + std::to_string(header.run) + " was opened twice");
-  if (open.receiver_incarnation != owner_.options().incarnation) {
-    refusals_.refuse(header.run, header.epoch, open.token,
-                     {EngineErrc::epoch_fenced,
-                      "this is another incarnation of " + owner_.options().worker,
-                      {open.receiver_rank},
-                      {}});
-    return ok();
-  }
+  if (open.receiver_incarnation != owner_.options().incarnation)
+    return refused({EngineErrc::epoch_fenced,
+                    "this is another incarnation of " + owner_.options().worker,
+                    {open.receiver_rank},
+                    {}});
   if (auto* const run = owner_.find_run(header.run)) return answer_open(*run, *decoded, header.epoch);
   auto const* const ended = owner_.find_ended(header.run);
-  if (ended != nullptr && ended->was_started && !ended->has(open.token)) {
-    refusals_.refuse(header.run, header.epoch, open.token,
-                     {EngineErrc::forbidden,
-                      "run " + std::to_string(header.run) + ": " + peer().worker + " presented a wrong token",
-                      {open.sender_rank},
-                      {}});
-    return ok();
-  }
+  if (ended != nullptr && ended->was_started && !ended->has(open.token))
+    return refused({EngineErrc::forbidden,
+                    "run " + std::to_string(header.run) + ": " + peer().worker + " presented a wrong token",
+                    {open.sender_rank},
+                    {}});
   if (ended == nullptr || !ended->has(open.token)) {
     auto const* const retired = owner_.find_retired(open.token, header.epoch);
-    if (retired == nullptr)
-      early_runs_.keep(header, *decoded);
-    else
-      refusals_.refuse(header.run, header.epoch, open.token, retired->told_to(peer().worker));
+    if (retired != nullptr) return refused(retired->told_to(peer().worker));
+    early_runs_.keep(header, *decoded);
     return ok();
   }
-  if (ended->failure) {
+  if (ended->failure)
     send_failure_notice(FrameType::abort, header.run, header.epoch, to_failure_notice(*ended->failure, open.token));
-  } else if (ended->fingerprint != open.fingerprint) {
-    refusals_.refuse(header.run, header.epoch, open.token,
-                     {EngineErrc::plan_mismatch,
-                      "run " + std::to_string(header.run) + ": rank " + std::to_string(open.receiver_rank) + " ran '" +
-                          (ended->description ? *ended->description : std::string()) + "', rank " +
-                          std::to_string(open.sender_rank) + " runs '" + decoded->description() + "'",
-                      {open.receiver_rank, open.sender_rank},
-                      {}});
-  }
+  else if (ended->fingerprint != open.fingerprint)
+    return refused({EngineErrc::plan_mismatch,
+                    "run " + std::to_string(header.run) + ": rank " + std::to_string(open.receiver_rank) + " ran '" +
+                        (ended->description ? *ended->description : std::string()) + "', rank " +
+                        std::to_string(open.sender_rank) + " runs '" + decoded->description() + "'",
+                    {open.receiver_rank, open.sender_rank},
+                    {}});
   return ok();
 }
 
 Status ReceiveConnection::answer_open(RunOnLinks& run, links::DecodedOpen const& decoded, std::uint32_t epoch) {
   auto const answer = run.judge(decoded, epoch, peer());
-  auto const id = run.spec().run;
   if (answer.channel == nullptr) {
-    refusals_.refuse(id, epoch, decoded.open.token, answer.refusal);
-    if (answer.fails_the_run) owner_.fail_run(id, answer.refusal);
+    refusals_.refuse(run.spec().run, epoch, decoded.open.token, answer.refusal);
+    if (answer.fails_the_run) owner_.fail_run(run.spec().run, answer.refusal);
     return ok();
   }
   answer.channel->receive_connection = this;
   answer.channel->receive_connection_number = number_;
   channels_.push_back(answer.channel);
-  if (decoded.lend) return answer_lend(run, *answer.channel, *decoded.lend);
-  answer.channel->opened(nullptr);
+  if (!decoded.lend)
+    answer.channel->opened(nullptr);
+  else if (!lent_opens_.answer(run, *answer.channel, *decoded.lend))
+    return ok();
   was_opened(run, *answer.channel);
   return ok();
 }
@@ -339,6 +334,32 @@ void ReceiveConnection::was_opened(RunOnLinks& run, ReceiveChannel& channel) {
   if (channel.has_word()) schedule(channel);
   owner_.heard(id, channel.peer());
   owner_.touch(id);
+}
+
+void ReceiveConnection::decide(std::uint64_t id) {
+  auto* const run = owner_.find_run(id);
+  if (run == nullptr) return;
+  if (auto* const channel = lent_opens_.decide(*run)) was_opened(*run, *channel);
+}
+
+template <class Take>
+Status ReceiveConnection::take_by_channel(FrameHeader const& header, Take const& take) {
+  auto* const channel = find(header.run);
+  if (channel == nullptr && is_over(header.run)) return ok();
+  if (channel == nullptr)
+    return refusals_.bad_frame(std::string(name(header.type)) + " frame of run " + std::to_string(header.run) +
+                               ", which nothing was borrowed for");
+  if (auto const taken = take(*channel); taken.has_error()) return refusals_.bad_frame(taken.error().detail);
+  owner_.touch(header.run);
+  return ok();
+}
+
+Status ReceiveConnection::place_arrived() {
+  owner_.look_for_standstill();
+  auto const place = links::decode_place(control_payload());
+  if (place.has_error()) return refusals_.bad_frame(place.error().detail);
+  return take_by_channel(control_header(),
+                         [&](ReceiveChannel& channel) { return channel.lies(control_header(), *place); });
 }
 
 void ReceiveConnection::abort_arrived(links::FailureNotice const& failure_notice) {
@@ -366,21 +387,14 @@ void ReceiveConnection::abort_arrived(links::FailureNotice const& failure_notice
 void ReceiveConnection::lost(Error const& why) {
   auto const channels = std::move(channels_);
   channels_.clear();
-  undecided_.clear();
+  lent_opens_.clear();
   sink_ = Sink::nowhere;
   auto const early_ones = early_runs_.remove_all();
   if (!is_beside()) owner_.forget_borrowed(peer());
   for (auto* channel : channels) channel->receive_connection = nullptr;
   for (auto* channel : channels)
     if (!owner_.outlives_link(*channel)) owner_.fail_for(why, channel->run(), channel->peer(), channel->where());
-  for (auto const& early : early_ones)
-    if (early->envelope)
-      owner_.message_failed(early->open.token, early->epoch,
-                            {code_of(why),
-                             "lost rank " + std::to_string(early->open.sender_rank) + " (" + peer().worker +
-                                 ") before its message was received: " + why.detail,
-                             {early->open.sender_rank},
-                             {}});
+  early_runs_.report_lost(early_ones, why);
 }
 
 }  // namespace chorus::engine

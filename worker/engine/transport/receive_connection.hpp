@@ -11,6 +11,7 @@
 #include "worker/engine/transport/connection.hpp"
 #include "worker/engine/transport/early_messages.hpp"
 #include "worker/engine/transport/early_runs.hpp"
+#include "worker/engine/transport/lent_opens.hpp"
 #include "worker/engine/transport/once_queue.hpp"
 #include "worker/engine/transport/refusals.hpp"
 
@@ -45,7 +46,7 @@ class ReceiveConnection final : public Connection {
   void remove(ReceiveChannel& channel);
   // The channel has control frames for the peer.
   void schedule(ReceiveChannel& channel);
-  // Answers the run's opens that were kept back, if that can be decided now.
+  // Answers an open of the run that was kept back, if that can be decided now.
   void decide(std::uint64_t run);
 
   bool next_frame(links::OutFrame& frame) override;
@@ -65,10 +66,11 @@ class ReceiveConnection final : public Connection {
   void lost(Error const& why) override;
   Status open_arrived();
   Status answer_open(RunOnLinks& run, links::DecodedOpen const& decoded, std::uint32_t epoch);
-  Status answer_lend(RunOnLinks& run, ReceiveChannel& channel, links::Lend const& lend);
   void was_opened(RunOnLinks& run, ReceiveChannel& channel);
+  // The memory of a GPU: `take`, which returns a Status, gives the frame to the channel of its run.
+  template <class Take>
+  Status take_by_channel(links::FrameHeader const& header, Take const& take);
   Status place_arrived();
-  Status written_arrived(links::FrameHeader const& header);
   Status data_arrives(links::FrameHeader const& header);
   // True if the payload of the current frame is of no use, perhaps since it began to arrive.
   [[nodiscard]] bool is_dropped() const;
@@ -79,16 +81,11 @@ class ReceiveConnection final : public Connection {
 
   std::uint64_t const number_;
   std::vector<ReceiveChannel*> channels_;
-  // Channels whose opens are kept back until it is known how their messages are transferred.
-  struct Undecided {
-    ReceiveChannel* channel = nullptr;
-    links::Lend lend;
-  };
-  std::vector<Undecided> undecided_;
   OnceQueue<ReceiveChannel> scheduled_;
   Refusals refusals_{*this};
   EarlyRuns early_runs_{owner_, *this, refusals_};
   EarlyMessages early_messages_{owner_, *this};
+  LentOpens lent_opens_{owner_, *this};
 
   // State of the current frame.
   Sink sink_ = Sink::nowhere;

@@ -12,6 +12,24 @@ namespace chorus::engine {
 using links::FrameHeader;
 using links::FrameType;
 
+namespace {
+
+// Limited, because the next run may use another GPU of the peer that can map this memory.
+constexpr std::chrono::seconds refused_for{30};
+
+}  // namespace
+
+std::optional<std::uint64_t> SendConnection::lends(devices::GpuUnit const& gpu) {
+  auto const now = owner_.surroundings().now();
+  std::erase_if(unwanted_, [now](Unwanted const& each) { return now >= each.until; });
+  if (!may_lend() || std::ranges::find(unwanted_, &gpu, &Unwanted::gpu) != unwanted_.end()) return std::nullopt;
+  return owner_.options().incarnation;
+}
+
+void SendConnection::could_not_lend(Error const& why) {
+  owner_.traffic().set_why_not_ipc(peer().worker, Direction::to_peer, why.detail);
+}
+
 void SendConnection::add(SendChannel& channel) {
   channel.send_connection = this;
   channels_.push_back(&channel);
@@ -165,6 +183,72 @@ Status SendConnection::failure_notice_arrived() {
   auto const rank = rank_of(run->spec(), peer().worker, peer().incarnation);
   if (rank) owner_.fail_run(header.run, from_failure_notice(*failure_notice, name_of(run->spec(), *rank)));
   return ok();
+}
+
+Status SendConnection::borrow_arrived() {
+  auto const borrow = links::decode_borrow(control_payload());
+  if (borrow.has_error()) return borrow.error();
+  auto const& header = control_header();
+  auto* const channel = find(header.run);
+  if (channel == nullptr) return belated(header);
+  auto const way = borrow->head.way;
+  if (auto const agreed = channel->borrowed(way); agreed.has_error()) return agreed;
+  if (way == links::Way::refused) {
+    auto const* const gpu = owner_.find_run(header.run)->spec().gpu;
+    std::erase_if(unwanted_, [gpu](Unwanted const& each) { return each.gpu == gpu; });
+    unwanted_.push_back({gpu, owner_.surroundings().now() + refused_for});
+  }
+  if (way != links::Way::in_frames) {
+    auto why_not = way == links::Way::refused ? borrow->why_not : std::string();
+    owner_.traffic().set_why_not_ipc(peer().worker, Direction::to_peer, std::move(why_not));
+  }
+  // Before this channel's frames: their results are written in the same pass if the room is known when they are read.
+  owner_.decide(header.run);
+  if (channel->has_frame()) schedule(*channel);
+  owner_.heard(header.run, channel->peer());
+  owner_.touch(header.run);
+  return ok();
+}
+
+Status SendConnection::room_arrived() {
+  owner_.look_for_standstill();
+  auto const place = links::decode_place(control_payload());
+  if (place.has_error()) return place.error();
+  auto const& header = control_header();
+  auto* const channel = find(header.run);
+  if (channel == nullptr) return belated(header);
+  if (auto const taken = channel->has_room(header, *place); taken.has_error()) return taken;
+  owner_.touch(header.run);
+  return ok();
+}
+
+Status SendConnection::read_arrived(FrameHeader const& header) {
+  auto* const channel = find(header.run);
+  if (channel == nullptr) return belated(header);
+  if (auto const read = channel->was_read(header); read.has_error()) return read;
+  if (channel->has_frame()) schedule(*channel);
+  owner_.touch(header.run);
+  return ok();
+}
+
+Status SendConnection::returned_arrived(FrameHeader const& header) {
+  if (auto* const channel = find(header.run)) {
+    channel->returned();
+    owner_.touch(header.run);
+    return ok();
+  }
+  // A device may have hung for so long that the run is forgotten.
+  auto const is_of_run = [&header](auto const& loan) { return loan->run() == header.run; };
+  for (auto const& loan : loans_)
+    if (is_of_run(loan)) loan->returned();
+  if (std::erase_if(loans_, is_of_run) != 0) owner_.surroundings().poll_devices_soon();
+  return ok();
+}
+
+Status SendConnection::belated(FrameHeader const& header) const {
+  if (owner_.find_ended(header.run) != nullptr) return ok();
+  return Error(links::LinkErrc::bad_frame, std::string(name(header.type)) + " for run " + std::to_string(header.run) +
+                                               ", which was never opened on this link");
 }
 
 // The link still exists, so the aborts of the runs tell the peer why.

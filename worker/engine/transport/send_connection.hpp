@@ -19,8 +19,6 @@ class GpuUnit;
 
 namespace chorus::engine {
 
-class DeviceWork;
-
 // Exists from the moment its link is dialed; channels may be added at once. Runs take turns frame by frame.
 class SendConnection final : public Connection {
  public:
@@ -31,9 +29,10 @@ class SendConnection final : public Connection {
   // True on a connection that the peer has dialed; such a connection has no URL.
   [[nodiscard]] bool is_accepted() const { return url_.empty(); }
 
-  // The memory that an open of a run on this GPU lends; empty unless the link allows lending and the peer has not
-  // refused this GPU recently.
-  [[nodiscard]] std::optional<links::Lend> lend(DeviceWork& device);
+  // The proof with which an open of a run on this GPU lends its memory; empty unless the link allows lending and the
+  // peer has not refused this GPU recently.
+  [[nodiscard]] std::optional<std::uint64_t> lends(devices::GpuUnit const& gpu);
+  void could_not_lend(Error const& why);
 
   void add(SendChannel& channel);
   // The run has ended; none of its memory is used any more.
@@ -75,7 +74,7 @@ class SendConnection final : public Connection {
   std::chrono::steady_clock::time_point busy_since_;
   std::vector<std::shared_ptr<Loan>> loans_;  // of runs that have ended
   struct Unwanted {
-    devices::GpuUnit const* unit = nullptr;
+    devices::GpuUnit const* gpu = nullptr;
     std::chrono::steady_clock::time_point until;
   };
   std::vector<Unwanted> unwanted_;  // GPUs whose memory the peer could not map

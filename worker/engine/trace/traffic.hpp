@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/engine/transport/peer_traffic.hpp"
+#include "worker/engine/trace/peer_traffic.hpp"
 
 namespace chorus::engine {
 
