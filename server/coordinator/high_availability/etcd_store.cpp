@@ -35,8 +35,11 @@ json::object put(std::string const& key, std::string_view value) {
   return {{"request_put", json::object{{"key", to_base64(key)}, {"value", to_base64(value)}}}};
 }
 
-json::object erase(std::string const& first, std::string const& end) {
-  return {{"request_delete_range", json::object{{"key", to_base64(first)}, {"range_end", to_base64(end)}}}};
+json::object erase(std::string const& key) { return {{"request_delete_range", json::object{{"key", to_base64(key)}}}}; }
+
+json::object erase_all(std::string const& prefix) {
+  return {{"request_delete_range",
+           json::object{{"key", to_base64(prefix)}, {"range_end", to_base64(end_of_prefix(prefix))}}}};
 }
 
 json::object range_of(std::string const& key) { return {{"request_range", json::object{{"key", to_base64(key)}}}}; }
@@ -79,16 +82,20 @@ std::string EtcdStore::key_of(Row const& row) const {
   return prefix_ + "rows/" + std::string(name(row.table)) + "/" + row.key + "/";
 }
 
-// Appends the row's operations to the last transaction, or to new transactions if they do not fit.
+// Appends the row's operations to the last transaction, or to new transactions if they do not fit. Pieces are deleted
+// one by one: a range from `a/0000` on would have the rows of parameters whose names begin with `a/`.
 void EtcdStore::add(Row const& row, std::vector<Operations>& transactions) {
   Operations operations;
   auto const key = key_of(row);
   auto const pieces = row.body ? std::max<std::size_t>(1, (row.body->size() + piece_bytes - 1) / piece_bytes) : 0;
+  auto const known = in_pieces_.find(key);
+  auto const present = known == in_pieces_.end() ? 1 : known->second;
   for (std::size_t piece = 0; piece < pieces; ++piece)
     operations.push_back(
         put(key + number_of(piece), std::string_view(*row.body).substr(piece * piece_bytes, piece_bytes)));
-  if (pieces == 0 || in_pieces_.contains(key)) operations.push_back(erase(key + number_of(pieces), end_of_prefix(key)));
-  if (pieces > 1) in_pieces_.insert(key);  // kept even if the write fails, because the caller repeats it
+  for (auto piece = pieces; piece < present; ++piece) operations.push_back(erase(key + number_of(piece)));
+  // Kept even if the write fails, because the caller repeats it.
+  if (pieces > present) in_pieces_.insert_or_assign(key, pieces);
   for (auto& operation : operations) {
     std::size_t bytes = bytes_of(operation);
     if (!transactions.empty())
@@ -175,8 +182,8 @@ Status EtcdStore::finish_what_was_begun() {
     }
   }
   auto const key = prefix_ + std::string(redo_is_whole);
-  if (auto const forgotten = commit({erase(key, key + '\0')}); !forgotten) return forgotten;
-  return commit({erase(redo, end_of_prefix(redo))});
+  if (auto const forgotten = commit({erase(key)}); !forgotten) return forgotten;
+  return commit({erase_all(redo)});
 }
 
 Status EtcdStore::write(std::span<Row const> rows) {
@@ -204,28 +211,27 @@ void EtcdStore::look_at_size() {
   if (status) bytes_ = static_cast<std::uint64_t>(number_at(*status, "dbSize"));
 }
 
+// The pieces of a row come in their order. Between those of parameter `a` there are those of `a/0000/...`.
 Result<std::vector<Row>> EtcdStore::to_rows(std::vector<EtcdClient::Pair> const& pairs) {
-  std::vector<Row> rows;
+  struct Found {
+    std::string body;
+    std::size_t pieces = 0;
+  };
+  std::map<std::pair<Table, std::string>, Found> found;
   auto const start = prefix_.size() + std::string_view("rows/").size();
-  std::size_t piece = 0;
   for (auto const& [key, value, revision, lease] : pairs) {
     auto const damaged = Error(JournalErrc::damaged, "the journal " + place_ + " is damaged: key " + key);
     auto const end_of_table = key.find('/', start), end_of_key = key.rfind('/');
     if (end_of_table == std::string::npos || end_of_key <= end_of_table) return damaged;
     auto const table = find_table(std::string_view(key).substr(start, end_of_table - start));
     if (!table) return damaged;
-    auto row_key = key.substr(end_of_table + 1, end_of_key - end_of_table - 1);
-    bool const goes_on = !rows.empty() && rows.back().table == *table && rows.back().key == row_key;
-    piece = goes_on ? piece + 1 : 0;
-    if (key.substr(end_of_key + 1) != number_of(piece)) return damaged;
-    if (goes_on) {
-      *rows.back().body += value;
-      in_pieces_.insert(key.substr(0, end_of_key + 1));
-    } else {
-      rows.push_back({*table, std::move(row_key), value});
-    }
+    auto& row = found[{*table, key.substr(end_of_table + 1, end_of_key - end_of_table - 1)}];
+    if (key.substr(end_of_key + 1) != number_of(row.pieces)) return damaged;
+    row.body += value;
+    if (++row.pieces > 1) in_pieces_.insert_or_assign(key.substr(0, end_of_key + 1), row.pieces);
   }
-  std::ranges::sort(rows, {}, [](Row const& row) { return std::pair(row.table, row.key); });
+  std::vector<Row> rows;
+  for (auto& [key, row] : found) rows.push_back({key.first, key.second, std::move(row.body)});
   return rows;
 }
 

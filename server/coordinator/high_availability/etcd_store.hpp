@@ -6,9 +6,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/json/array.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -53,9 +53,9 @@ class EtcdStore final : public Store {
   std::string const prefix_;
   std::string const place_;
   std::optional<std::vector<Row>> preloaded_;
-  std::set<std::string> in_pieces_;  // keys of rows that were written in more than one piece
-  std::int64_t revision_ = 0;        // of the last write
-  std::int64_t order_revision_ = 0;  // mod_revision of the key `order`, as last seen; 0: no such key
+  std::map<std::string, std::size_t> in_pieces_;  // keys of rows that had more than one piece, with the most pieces
+  std::int64_t revision_ = 0;                     // of the last write
+  std::int64_t order_revision_ = 0;               // mod_revision of the key `order`, as last seen; 0: no such key
   std::int64_t compacted_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;  // read by another thread than the one that writes
 };

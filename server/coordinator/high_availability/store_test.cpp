@@ -61,12 +61,16 @@ class Leader {
   int deposed_ = 0;
 };
 
-// A gateway to etcd that passes requests on, or holds them back without an answer.
+// A gateway to etcd that passes requests on, refuses them, or holds them back without an answer.
 class SlowGateway {
  public:
   explicit SlowGateway(Etcd const& etcd) {
     server_.Post(".*", [this, &etcd](httplib::Request const& request, httplib::Response& response) {
-      if (!keep(request.body)) response.set_content(etcd.post(request.path, request.body), "application/json");
+      if (passes_ == 0)
+        response.status = 500;
+      else if (!keep(request.body))
+        response.set_content(etcd.post(request.path, request.body), "application/json");
+      if (passes_ > 0) --passes_;
     });
     port_ = server_.bind_to_any_port("127.0.0.1");
     thread_ = std::thread([this] { server_.listen_after_bind(); });
@@ -81,6 +85,8 @@ class SlowGateway {
 
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   void hold() { holds_ = true; }
+  // Passes so many requests on, and refuses all later ones; -1: refuses none.
+  void pass(int requests) { passes_ = requests; }
   // Returns the first request that was held back.
   [[nodiscard]] std::string held() {
     std::scoped_lock const lock(mutex_);
@@ -102,6 +108,7 @@ class SlowGateway {
   int port_ = 0;
   std::thread thread_;
   std::atomic<bool> holds_ = false;
+  std::atomic<int> passes_ = -1;
   std::mutex mutex_;
   std::string held_;
   std::promise<void> release_;
@@ -143,6 +150,29 @@ void check_promises(std::function<Store&()> const& open) {
   for (auto& one : many) one.body.reset();
   REQUIRE(open().write(many).has_value());
   CHECK(open().read().value() == Rows{{Table::workers, "w0", "{}"}, row(1, 5), {Table::shards, "p/0", "[1]"}});
+  // Names of parameters begin with those of others, and a slash.
+  auto const parameter = [](std::string const& name, std::size_t bytes) {
+    return Row{Table::parameters, name, std::string(bytes, 'p')};
+  };
+  auto const of_parameters = [&] {
+    auto all = open().read().value();
+    std::erase_if(all, [](Row const& one) { return one.table != Table::parameters; });
+    return all;
+  };
+  Rows const others{parameter("a/0000", 10), parameter("a/0001", 10), parameter("a/weight", 10)};
+  for (std::size_t const bytes : {std::size_t{10}, std::size_t{2} << 20}) {
+    CAPTURE(bytes);
+    auto of_a = others;
+    of_a.insert(of_a.begin(), parameter("a", bytes));
+    REQUIRE(open().write(of_a).has_value());
+    CHECK(of_parameters() == of_a);
+    REQUIRE(open().write(Rows{parameter("a", 5)}).has_value());
+    of_a.front() = parameter("a", 5);
+    CHECK(of_parameters() == of_a);
+    REQUIRE(open().write(Rows{parameter("a", bytes)}).has_value());
+    REQUIRE(open().write(Rows{{Table::parameters, "a", std::nullopt}}).has_value());
+    CHECK(of_parameters() == others);
+  }
 }
 
 }  // namespace
