@@ -155,6 +155,7 @@ Status EtcdStore::write_all(std::vector<Operations> transactions) {
             {put(prefix_ + std::string(pieces_of_redo) + number_of(piece), json::serialize(transactions[piece]))});
         !noted)
       return noted;
+  is_redo_left_ = true;
   if (auto const whole = commit({put(prefix_ + std::string(redo_is_whole), std::to_string(transactions.size()))});
       !whole)
     return whole;
@@ -183,10 +184,14 @@ Status EtcdStore::finish_what_was_begun() {
   }
   auto const key = prefix_ + std::string(redo_is_whole);
   if (auto const forgotten = commit({erase(key)}); !forgotten) return forgotten;
+  is_redo_left_ = false;
   return commit({erase_all(redo)});
 }
 
 Status EtcdStore::write(std::span<Row const> rows) {
+  // If this process ended while it replaced a redo log that is whole, the next one would read pieces of both.
+  if (is_redo_left_)
+    if (auto const finished = finish_what_was_begun(); !finished) return finished;
   std::vector<Operations> transactions;
   for (auto const& row : rows) add(row, transactions);
   if (transactions.empty()) transactions.emplace_back();  // one empty transaction, which compares the term

@@ -54,6 +54,7 @@ class EtcdStore final : public Store {
   std::string const place_;
   std::optional<std::vector<Row>> preloaded_;
   std::map<std::string, std::size_t> in_pieces_;  // keys of rows that had more than one piece, with the most pieces
+  bool is_redo_left_ = false;                     // there may be a redo log that is whole
   std::int64_t revision_ = 0;                     // of the last write
   std::int64_t order_revision_ = 0;               // mod_revision of the key `order`, as last seen; 0: no such key
   std::int64_t compacted_ = 0;

@@ -295,6 +295,43 @@ TEST_CASE("a write of several transactions that its writer did not finish is rea
   CHECK(next.store().read().value().size() == 2);
 }
 
+TEST_CASE(
+    "a write of several transactions that failed, and was begun again with more rows, is read as one of the two") {
+  if (auto const why = Etcd::missing(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  Etcd const etcd;
+  SlowGateway gateway(etcd);
+  constexpr int fewer = 150, more = 250;
+  auto const rows = [](int count, char body) {
+    Rows made;
+    for (int i = 0; i < count; ++i) made.push_back({Table::collectives, row(i).key, std::string(1, body)});
+    return made;
+  };
+  // The first write fails after it has done one of two transactions, the second one after each of its requests.
+  for (int requests = 0, is_written = 0; is_written == 0; ++requests) {
+    CAPTURE(requests);
+    auto options = Leader::options(etcd, "a" + std::to_string(requests));
+    options.endpoints = {gateway.url()};
+    gateway.pass(-1);
+    {
+      Leader leader(options);
+      REQUIRE(leader.store().read().has_value());
+      gateway.pass(6);  // two pieces, the mark that they are all, what reads both, and the first transaction
+      REQUIRE(leader.store().write(rows(fewer, 'a')).has_error());
+      gateway.pass(requests);
+      is_written = leader.store().write(rows(more, 'b')).has_value() ? 1 : 0;
+      gateway.pass(-1);
+      leader.resign();
+    }
+    Leader next(options);
+    auto const found = next.store().read().value();
+    CHECK((found == rows(fewer, 'a') || found == rows(more, 'b')));
+    if (is_written == 1) CHECK(found == rows(more, 'b'));
+  }
+}
+
 TEST_CASE("requests to etcd are counted by endpoint and result") {
   if (auto const why = Etcd::missing(); !why.empty()) {
     MESSAGE("skipped: " << why);
