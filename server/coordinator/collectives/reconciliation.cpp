@@ -66,16 +66,18 @@ asio::awaitable<void> Reconciliation::ask(std::uint32_t rank) {
   for (;;) {
     auto const until = std::min(deadline_, Clock::now() + patience_with_one_answer);
     auto const said = co_await tools_.workers.look_at_run(url, record_->view().run, until);
-    if (said.has_value()) {
+    bool const is_put_off =
+        said.has_value() && said.value().has_error() && http::kind(said.value().error().code).retryable;
+    if (said.has_value() && !is_put_off) {
       auto& status = ranks_[rank].status.emplace();
       status.state = "unknown";
       if (said.value().has_value()) status = said.value().value();
       co_return;
     }
-    ranks_[rank].unheard = said.error().detail;
-    if (said.error().code == http::HttpErrc::connect_failed) broken_.push_back(rank);
-    if (said.error().code == http::HttpErrc::connect_failed || Clock::now() + pause_before_asking_again >= deadline_)
-      co_return;
+    bool const is_dead = said.has_error() && said.error().code == http::HttpErrc::connect_failed;
+    ranks_[rank].unheard = is_put_off ? said.value().error().detail : said.error().detail;
+    if (is_dead) broken_.push_back(rank);
+    if (is_dead || Clock::now() + pause_before_asking_again >= deadline_) co_return;
     asio::steady_timer pause(tools_.executor, pause_before_asking_again);
     co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
   }
@@ -120,10 +122,14 @@ void Reconciliation::succeed_or_fail() {
     if (rank.version) versions.push_back(*rank.version);
   }
   auto const now = Clock::now();
-  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank)
-    if (auto const& status = ranks_[rank].status;
-        status && status->report && record_->view().ranks.at(rank).state == "running")
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    auto const& [status, unheard, version, refusal] = ranks_[rank];
+    if (record_->view().ranks.at(rank).state != "running") continue;
+    if (status && status->report)
       record_->rank_succeeded(rank, *status->report, now);
+    else if (version)  // it has refused the question, and then committed
+      record_->rank_succeeded(rank, {.run = record_->view().run, .rank = rank, .state = "succeeded"}, now);
+  }
   if (refusals.empty()) return record_->succeed(versions, now);
   auto problem = join_refusals(refusals);
   problem.detail += versions.empty() ? "; no rank has confirmed its commit"

@@ -143,6 +143,29 @@ awaitable<void> decided(World* world) {
   for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 2);
 }
 
+// What it has committed is not in the record: it refuses to tell.
+awaitable<void> one_says_nothing(World* world) {
+  co_await a_run_that_is_held(world);
+  world->workers[1]->refuse_looks = http::Problem(http::ProblemCode::internal, "no idea");
+  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  auto const record = co_await world->get("/v1/collectives/c?wait=5s");
+  CHECK(record.text("/state") == "succeeded");
+  CHECK(record.text("/ranks/1/report/version") == "2");
+  for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 2);
+}
+
+awaitable<void> one_is_busy_at_first(World* world) {
+  co_await a_run_that_is_held(world);
+  auto& busy = *world->workers[1];
+  busy.dropped.push_back(busy.runs[0].run);
+  busy.refuse_looks = http::Problem(http::ProblemCode::unavailable, "too many connections");
+  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  CHECK((co_await world->get("/v1/collectives/c")).text("/state") == "running");
+  busy.refuse_looks.reset();
+  CHECK((co_await world->get("/v1/collectives/c?wait=5s")).text("/error/code") == "interrupted");
+  for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 1);
+}
+
 awaitable<void> undecided(World* world) {
   co_await a_run_that_is_held(world);
   co_await world->restart_after([world] { leave_behind(world->journal(), {}); });
@@ -271,6 +294,12 @@ TEST_CASE("a commit that one rank has done counts as decided, even without a dec
 TEST_CASE("a decision that no rank has followed is void if one rank has dropped its result") { tell(one_has_let_go); }
 TEST_CASE("a rank that died while the coordinator was away is named in the record, and the others commit") {
   tell(one_has_died);
+}
+TEST_CASE("a rank that refuses the question for its run after a restart, and commits, has no report but its version") {
+  tell(one_says_nothing);
+}
+TEST_CASE("a rank that is too busy for the question for its run after a restart is asked again") {
+  tell(one_is_busy_at_first);
 }
 TEST_CASE("a queued collective runs after the restart, behind the collective that is reconciled") { tell(in_line); }
 TEST_CASE(

@@ -129,11 +129,7 @@ asio::awaitable<Response> FakeWorker::run(Request const&, Body& body) {
     refused.push_back(order);
     co_return *problem;
   }
-  api::RunReport report;
-  report.run = order.run;
-  report.rank = order.rank;
-  report.worker = id;
-  report.state = "failed";
+  api::RunReport report{.run = order.run, .rank = order.rank, .worker = id, .state = "failed"};
   report.seconds = seconds;
   auto const deadline = Clock::now() + std::chrono::milliseconds(order.timeout_ms);
   while (hold_runs && number >= released_ && !is_dropped(order.run) && Clock::now() < deadline)
@@ -161,6 +157,7 @@ std::optional<http::Problem> FakeWorker::refusal(api::RunRequest const& order) c
 }
 
 asio::awaitable<Response> FakeWorker::status(Request const& request, Body&) {
+  if (refuse_looks) co_return *refuse_looks;
   auto const run = run_of(request);
   auto const order = std::ranges::find(runs, run, &api::RunRequest::run);
   if (order == runs.end()) co_return http::Problem(http::ProblemCode::unknown_run, "no such run");

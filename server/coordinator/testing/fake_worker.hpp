@@ -44,7 +44,8 @@ class FakeWorker {
   std::map<std::string, std::uint32_t> epochs_seen;  // by group: assignments up to this epoch are fenced
   bool deaf_to_heads = false;                        // takes the requests, and never answers
   bool deaf_to_runs = false;
-  std::vector<std::uint32_t> waits_for;  // reported by held runs at their deadline
+  std::optional<http::Problem> refuse_looks;  // at runs
+  std::vector<std::uint32_t> waits_for;       // reported by held runs at their deadline
 
   std::vector<api::RunRequest> runs;     // in the order of arrival
   std::vector<api::RunRequest> refused;  // runs whose tensor was not at the version that they named
