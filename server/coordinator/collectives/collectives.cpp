@@ -39,8 +39,16 @@ void Collectives::restore(JournalState const& state) {
     return found == state.counters.end() ? 0 : found->second;
   };
   records_.restore(kept, number(Counter::run), number(Counter::collective));
-  for (auto& one : kept)
-    if (one.stage != "ended") unfinished_.emplace_back(std::move(one), state.decisions.contains(one.record.id));
+  // A decision about an earlier attempt, which was not durable in time, is none about the present one.
+  auto const is_decided = [&state](api::Collective const& record) {
+    auto const found = state.decisions.find(record.id);
+    return found != state.decisions.end() && found->second.run == record.run;
+  };
+  for (auto& one : kept) {
+    if (one.stage == "ended") continue;
+    bool const decided = is_decided(one.record);
+    unfinished_.emplace_back(std::move(one), decided);
+  }
 }
 
 // Continues in the order of the requests, but first the collectives that workers may know.

@@ -92,7 +92,7 @@ Status parse(Row const& row, JournalState& state) {
       return parse<JournalCollective>(row,
                                       [&](JournalCollective kept) { state.collectives.push_back(std::move(kept)); });
     case Table::decisions:
-      return parse<JournalDecision>(row, [&](JournalDecision) { state.decisions.insert(row.key); });
+      return parse<JournalDecision>(row, [&](JournalDecision decision) { state.decisions.emplace(row.key, decision); });
     case Table::events:
       return parse<api::Event>(row, [&](api::Event event) { state.events.push_back(std::move(event)); });
     case Table::parameters:

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -91,7 +90,7 @@ struct JournalState {
   std::map<std::string, JournalEpoch> epochs;
   std::vector<JournalGroup> groups;
   std::vector<JournalCollective> collectives;
-  std::set<std::string> decisions;
+  std::map<std::string, JournalDecision> decisions;  // by id of the collective
   std::vector<api::Event> events;  // in order of sequence
   std::map<Counter, std::uint64_t> counters;
   std::vector<JournalParameter> parameters;

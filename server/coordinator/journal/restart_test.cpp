@@ -127,6 +127,8 @@ void leave_behind(std::string const& path, std::vector<Row> const& more) {
   CHECK(file->write(rows).has_value());
 }
 
+Row decision(World const& world) { return row_of("c", JournalDecision{world.workers[0]->runs[0].run}); }
+
 awaitable<void> a_run_that_is_held(World* world) {
   co_await world->stand();
   for (auto& worker : world->workers) worker->refuse_commits = http::Problem(http::ProblemCode::internal, "not yet");
@@ -136,7 +138,7 @@ awaitable<void> a_run_that_is_held(World* world) {
 
 awaitable<void> decided(World* world) {
   co_await a_run_that_is_held(world);
-  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  co_await world->restart_after([world] { leave_behind(world->journal(), {decision(*world)}); });
   auto const record = co_await world->get("/v1/collectives/c?wait=5s");
   CHECK(record.text("/state") == "succeeded");
   CHECK(record.text("/ranks/1/report/version") == "2");
@@ -147,7 +149,7 @@ awaitable<void> decided(World* world) {
 awaitable<void> one_says_nothing(World* world) {
   co_await a_run_that_is_held(world);
   world->workers[1]->refuse_looks = http::Problem(http::ProblemCode::internal, "no idea");
-  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  co_await world->restart_after([world] { leave_behind(world->journal(), {decision(*world)}); });
   auto const record = co_await world->get("/v1/collectives/c?wait=5s");
   CHECK(record.text("/state") == "succeeded");
   CHECK(record.text("/ranks/1/report/version") == "2");
@@ -159,7 +161,7 @@ awaitable<void> one_is_busy_at_first(World* world) {
   auto& busy = *world->workers[1];
   busy.dropped.push_back(busy.runs[0].run);
   busy.refuse_looks = http::Problem(http::ProblemCode::unavailable, "too many connections");
-  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  co_await world->restart_after([world] { leave_behind(world->journal(), {decision(*world)}); });
   CHECK((co_await world->get("/v1/collectives/c")).text("/state") == "running");
   busy.refuse_looks.reset();
   CHECK((co_await world->get("/v1/collectives/c?wait=5s")).text("/error/code") == "interrupted");
@@ -177,6 +179,13 @@ awaitable<void> undecided(World* world) {
   for (auto const& worker : world->workers) CHECK(worker->dropped.size() == 1);
 }
 
+awaitable<void> another_run_was_decided(World* world) {
+  co_await a_run_that_is_held(world);
+  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  CHECK((co_await world->get("/v1/collectives/c?wait=5s")).text("/error/code") == "interrupted");
+  for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 1);
+}
+
 awaitable<void> one_has_committed(World* world) {
   co_await a_run_that_is_held(world);
   auto& first = *world->workers[0];
@@ -191,7 +200,7 @@ awaitable<void> one_has_committed(World* world) {
 awaitable<void> one_has_let_go(World* world) {
   co_await a_run_that_is_held(world);
   world->workers[1]->dropped.push_back(world->workers[1]->runs[0].run);
-  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  co_await world->restart_after([world] { leave_behind(world->journal(), {decision(*world)}); });
   CHECK((co_await world->get("/v1/collectives/c?wait=5s")).text("/error/code") == "interrupted");
   for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 1);
 }
@@ -199,7 +208,7 @@ awaitable<void> one_has_let_go(World* world) {
 awaitable<void> one_has_died(World* world) {
   co_await a_run_that_is_held(world);
   co_await world->workers[1]->die();
-  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  co_await world->restart_after([world] { leave_behind(world->journal(), {decision(*world)}); });
   auto const record = co_await world->get("/v1/collectives/c?wait=5s");
   CHECK(record.text("/error/code") == "peer_lost");
   CHECK(record.text("/error/ranks") == "[1]");
@@ -288,6 +297,7 @@ TEST_CASE(
     "an undecided collective is aborted on every rank after a restart, and its record says that it may be repeated") {
   tell(undecided);
 }
+TEST_CASE("a decision about an earlier attempt of a collective commits nothing") { tell(another_run_was_decided); }
 TEST_CASE("a commit that one rank has done counts as decided, even without a decision in the journal") {
   tell(one_has_committed);
 }
