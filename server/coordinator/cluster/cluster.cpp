@@ -39,6 +39,7 @@ void Cluster::start(Listeners listeners) {
   tools_.group_statistics.stragglers.listen([this](api::Group const& group, api::SlowMember const& member,
                                                    bool is_slow) { state_.tell_of(group, member, is_slow); });
   watch_.spawn("leases", watch_leases());
+  group_changes_.resume();
 }
 
 void Cluster::drain() {
@@ -146,7 +147,10 @@ http::Checked<api::LeaseAnswer> Cluster::renew(std::string_view id, api::LeaseRe
   auto const renewed = state_.membership().renew(id, request.incarnation, request.lease_ms, Clock::now());
   if (renewed.has_error()) return renewed.error();
   if (renewed->promise_changed) state_.keep_worker(std::string(id));
-  for (auto const& trouble : request.troubles) suspicions_.look_into(trouble);
+  for (auto const& trouble : request.troubles) {
+    group_changes_.remember_failure(trouble.group, trouble.epoch);
+    suspicions_.look_into(trouble);
+  }
   for (auto const& calls : request.calls) hear_of_calls(id, request.incarnation, calls);
   return api::LeaseAnswer{static_cast<std::uint32_t>(renewed->lease.count())};
 }

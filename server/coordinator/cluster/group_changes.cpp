@@ -250,6 +250,20 @@ void GroupChanges::mend_all() {
   for (auto const& name : names) mend(name, 0);
 }
 
+// Members report a failed call once, and a process that ends now, or is draining, makes no epoch.
+void GroupChanges::remember_failure(std::string const& name, std::uint32_t epoch) {
+  auto const group = state_.groups().find(name);
+  if (group.has_error() || group.value()->epoch != epoch || !may_shrink(group.value()->requested)) return;
+  if (!state_.groups().draw_ahead(name)) return;
+  state_.keep_epoch(name);
+  tools_.journal.hurry();
+}
+
+void GroupChanges::resume() {
+  for (auto const& [name, group] : state_.groups().all())
+    if (may_shrink(group->requested) && state_.groups().is_left(*group)) mend(name, group->epoch);
+}
+
 void GroupChanges::mend(std::string const& name, std::uint32_t broken_epoch) {
   auto const change = std::make_shared<Change>(tools_.executor, name, api::GroupRequest());
   change->mends = true;

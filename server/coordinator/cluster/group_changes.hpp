@@ -42,6 +42,10 @@ class GroupChanges {
   void mend_all();
   // Repairs a group in whose epoch a call has failed; 0: whose members should change.
   void mend(std::string const& name, std::uint32_t broken_epoch);
+  // A call has failed in this epoch: from now on the journal shows that a group that may shrink needs another one.
+  void remember_failure(std::string const& name, std::uint32_t epoch);
+  // Repairs the groups that the previous process has left without their next epoch.
+  void resume();
 
   // Measured pairs of a group in the journal.
   void remember_pairs(JournalGroup const& kept);

@@ -198,6 +198,18 @@ api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest r
   return group;
 }
 
+std::uint32_t Groups::draw_epoch(std::string const& name) {
+  if (auto const drawn = drawn_ahead_.extract(name)) return drawn.mapped();
+  return epochs_.next(name);
+}
+
+bool Groups::draw_ahead(std::string_view name) {
+  auto const place = groups_.find(name);
+  if (place == groups_.end() || is_left(*place->second)) return false;
+  drawn_ahead_[place->first] = epochs_.next(place->first);
+  return true;
+}
+
 api::Group const& Groups::publish(api::Group group, Membership const& membership, Standing standing) {
   for (auto const& member : group.members)
     if (is_lost(member, membership)) lose(group, member.worker);

@@ -51,7 +51,14 @@ using GroupSnapshot = std::shared_ptr<api::Group const>;
 
 class Groups {
  public:
-  [[nodiscard]] std::uint32_t draw_epoch(std::string const& name) { return epochs_.next(name); }
+  [[nodiscard]] std::uint32_t draw_epoch(std::string const& name);
+  // Draws the number of the next epoch ahead, because the present one cannot go on: then the journal shows that the
+  // group needs another one. False if a later number than that of the present epoch was drawn before.
+  bool draw_ahead(std::string_view name);
+  // True if a later number than that of the published epoch was drawn: members may have left this epoch.
+  [[nodiscard]] bool is_left(api::Group const& group) const {
+    return epochs_.knows(group.name) && epochs_.kept(group.name).last > group.epoch;
+  }
   void epoch_seen(std::string const& name, std::uint32_t epoch) { epochs_.seen(name, epoch); }
 
   // Publishes an epoch that every member has taken. If `membership` has lost or replaced a member in the meantime, the
@@ -104,6 +111,7 @@ class Groups {
   std::map<std::string, GroupSnapshot, std::less<>> groups_;
   std::map<std::string, Ways, std::less<>> ways_;                   // groups with other links than those of the levels
   std::map<std::string, std::uint32_t, std::less<>> half_changed_;  // the epoch that reached only some members
+  std::map<std::string, std::uint32_t, std::less<>> drawn_ahead_;
   Epochs epochs_{deleted_names_kept};
 };
 

@@ -168,6 +168,34 @@ awaitable<void> one_is_busy_at_first(World* world) {
   for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 1);
 }
 
+constexpr char const* failed_call = R"({"incarnation":"0000000000000001","troubles":[{"group":"e","epoch":1}]})";
+
+awaitable<void> trouble_at_the_end(World* world) {
+  co_await world->stand();
+  CHECK((co_await world->put("/v1/groups/e", R"({"size":2,"on_failure":"shrink"})")).text("/epoch") == "1");
+  world->coordinator->drain();
+  for (auto const* worker : {"w0", "w1"})
+    CHECK((co_await world->put(std::string("/v1/workers/") + worker + "/lease", failed_call)).status == 200);
+  CHECK((co_await world->get("/v1/groups/e")).text("/epoch") == "1");
+  co_await world->restart();
+  CHECK(co_await world->until("/v1/groups/e", "/epoch", "3"));
+  for (auto const& worker : world->workers) CHECK(worker->assignments.back().group.epoch == 3);
+  co_await world->restart();
+  CHECK((co_await world->get("/v1/groups/e")).text("/epoch") == "3");
+  CHECK((co_await world->get("/v1/groups/g")).text("/epoch") == "1");
+}
+
+// The process ended after it had told some members.
+awaitable<void> epoch_that_was_not_published(World* world) {
+  co_await world->stand();
+  CHECK((co_await world->put("/v1/groups/e", R"({"size":2,"on_failure":"shrink"})")).text("/epoch") == "1");
+  co_await world->restart_after([world] {
+    auto const file = JournalFile::open(world->journal()).value();
+    CHECK(file->write(std::vector<Row>{row_of("e", JournalEpoch{2, std::nullopt})}).has_value());
+  });
+  CHECK(co_await world->until("/v1/groups/e", "/epoch", "3"));
+}
+
 awaitable<void> undecided(World* world) {
   co_await a_run_that_is_held(world);
   co_await world->restart_after([world] { leave_behind(world->journal(), {}); });
@@ -310,6 +338,12 @@ TEST_CASE("a rank that refuses the question for its run after a restart, and com
 }
 TEST_CASE("a rank that is too busy for the question for its run after a restart is asked again") {
   tell(one_is_busy_at_first);
+}
+TEST_CASE("a failed call that members report to a coordinator that is stopping is heeded by the next one") {
+  tell(trouble_at_the_end);
+}
+TEST_CASE("an epoch that some members may have taken, and that was not published, is followed by another one") {
+  tell(epoch_that_was_not_published);
 }
 TEST_CASE("a queued collective runs after the restart, behind the collective that is reconciled") { tell(in_line); }
 TEST_CASE(
