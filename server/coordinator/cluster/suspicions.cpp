@@ -47,10 +47,22 @@ asio::awaitable<void> Suspicions::look_at_member(Worker worker, std::shared_ptr<
 }
 
 void Suspicions::look_into(api::Trouble const& trouble) {
-  if (!tools_.state.is_draining()) probes_.spawn("trouble in " + trouble.group, look_at_members(trouble));
+  if (tools_.state.is_draining()) return;
+  auto const [looking, is_new] = looking_at_.try_emplace({trouble.group, trouble.epoch});
+  if (is_new)
+    probes_.spawn("trouble in " + trouble.group, look_at_members(trouble));
+  else
+    looking->second = trouble;
 }
 
 asio::awaitable<void> Suspicions::look_at_members(api::Trouble trouble) {
+  CallsOf const calls(trouble.group, trouble.epoch);
+  for (auto next = std::optional(std::move(trouble)); next; next = std::exchange(looking_at_.at(calls), std::nullopt))
+    co_await look_at_them(*next);
+  looking_at_.erase(calls);
+}
+
+asio::awaitable<void> Suspicions::look_at_them(api::Trouble trouble) {
   // Probes all members: the accused may only have passed on the failure of a third, and an epoch with a dead member is
   // unusable.
   auto const looks = std::make_shared<Looks>(tools_.executor);

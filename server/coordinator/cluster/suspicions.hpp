@@ -5,9 +5,12 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/runtime/task_group.hpp"
 #include "server/coordinator/cluster/cluster_state.hpp"
@@ -42,7 +45,8 @@ class Suspicions {
 
   // A connection to this incarnation broke.
   void suspect(std::string const& id, std::string const& incarnation);
-  // A member reports a failed call.
+  // A member reports a failed call. Every member of the group reports it: reports that come while the members are
+  // probed are one more.
   void look_into(api::Trouble const& trouble);
 
   // After ClusterState::drain().
@@ -55,12 +59,15 @@ class Suspicions {
   boost::asio::awaitable<void> look_whether_ended(Worker worker);
   boost::asio::awaitable<void> look_at_member(Worker worker, std::shared_ptr<Looks> looks);
   boost::asio::awaitable<void> look_at_members(api::Trouble trouble);
+  boost::asio::awaitable<void> look_at_them(api::Trouble trouble);
 
   Tools const tools_;
   std::chrono::milliseconds const patience_;
   Verdicts const verdicts_;
   std::set<std::string, std::less<>> looking_whether_ended_;
-  http::TaskGroup probes_;  // end by themselves
+  using CallsOf = std::pair<std::string, std::uint32_t>;       // a group and its epoch
+  std::map<CallsOf, std::optional<api::Trouble>> looking_at_;  // with the last report that came meanwhile
+  http::TaskGroup probes_;                                     // end by themselves
 };
 
 }  // namespace chorus::coordinator

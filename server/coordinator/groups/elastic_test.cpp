@@ -117,6 +117,20 @@ awaitable<void> trouble_makes_an_epoch(World* world) {
   CHECK((co_await world->get("/v1/groups/g")).text("/members/2").empty());
 }
 
+awaitable<void> reports_of_all_members(World* world) {
+  co_await stand_elastic(world, R"({"size":3,"on_failure":"shrink"})");
+  auto const before = world->workers[1]->probes;
+  std::string troubles;
+  for (int member = 0; member < 32; ++member)
+    troubles += std::string(member == 0 ? "" : ",") + R"({"group":"g","epoch":2})";
+  CHECK((co_await world->put("/v1/workers/w0/lease",
+                             R"({"incarnation":"0000000000000001","troubles":[)" + troubles + "]}"))
+            .status == 200);
+  CHECK(co_await world->until("/v1/groups/g", "/epoch", "3"));
+  for (auto const& worker : world->workers) CHECK(worker->assignments.back().group.epoch == 3);
+  CHECK(world->workers[1]->probes - before <= 2);
+}
+
 awaitable<void> refusals(World* world) {
   co_await world->stand();
   auto const rigid = co_await world->post("/v1/collectives", R"({"group":"g","tensor":"x","on_failure":"shrink"})");
@@ -160,5 +174,6 @@ TEST_CASE("below min_ranks it fails, and a replacement makes the group complete"
 TEST_CASE("a group takes in workers that come later") { tell(3, grows); }
 TEST_CASE("a member that leaves makes the group smaller") { tell(3, a_leave_shrinks); }
 TEST_CASE("failures that members report of their own calls are investigated") { tell(3, trouble_makes_an_epoch); }
+TEST_CASE("all members report a failed call: each is probed twice at most") { tell(3, reports_of_all_members); }
 TEST_CASE("invalid requests are refused with a pointer") { tell(2, refusals); }
 TEST_CASE("collectives in place or with on_failure fail do not begin again") { tell(3, in_place_and_asked_to_fail); }
