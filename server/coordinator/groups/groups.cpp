@@ -106,6 +106,12 @@ void lose(api::Group& group, std::string const& worker) {
   if (std::ranges::find(group.lost, worker) == group.lost.end()) group.lost.push_back(worker);
 }
 
+// Returns the group for a change: a copy only if it is in use as a snapshot.
+api::Group& for_change(GroupSnapshot& group) {
+  if (group.use_count() > 1) group = std::make_shared<api::Group>(*group);
+  return *std::const_pointer_cast<api::Group>(group);
+}
+
 http::Problem unknown_group(std::string_view name) {
   auto const shown = is_identifier(name) ? " '" + std::string(name) + "'" : std::string();
   return {http::ProblemCode::unknown_group, "no group" + shown + "; make one with PUT /v1/groups/{name}"};
@@ -218,7 +224,7 @@ api::Group const& Groups::publish(api::Group group, Membership const& membership
   if (standing.pairs || standing.gpus)
     ways_.emplace(group.name, Ways{std::move(standing.pairs), std::move(standing.gpus)});
   auto& place = groups_[group.name];
-  place = std::make_shared<api::Group const>(std::move(group));
+  place = std::make_shared<api::Group>(std::move(group));
   return *place;
 }
 
@@ -254,7 +260,7 @@ void Groups::restore(std::vector<JournalGroup> groups, std::map<std::string, Jou
     if (kept.half_changed) half_changed_[name] = *kept.half_changed;
     if (kept.pairs) ways_[name].pairs = std::make_shared<PairLinks const>(std::move(*kept.pairs));
     if (kept.gpu_ways) ways_[name].gpus = std::make_shared<GpuWays const>(std::move(*kept.gpu_ways));
-    groups_.insert_or_assign(name, std::make_shared<api::Group const>(std::move(kept.group)));
+    groups_.insert_or_assign(name, std::make_shared<api::Group>(std::move(kept.group)));
   }
 }
 
@@ -265,9 +271,7 @@ std::optional<std::string> Groups::drawn_in_vain(std::string const& name) {
 std::optional<std::string> Groups::change_failed(std::string_view name, std::uint32_t epoch) {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return epochs_.retire(std::string(name));
-  auto changed = *place->second;
-  changed.state = "degraded";
-  place->second = std::make_shared<api::Group const>(std::move(changed));
+  for_change(place->second).state = "degraded";
   half_changed_[place->first] = epoch;
   return std::nullopt;
 }
@@ -278,9 +282,7 @@ std::vector<std::string> Groups::worker_lost(std::string_view id, std::uint64_t 
   for (auto& [name, group] : groups_) {
     auto const is_the_one = [&](auto const& member) { return member.worker == id && member.incarnation == theirs; };
     if (std::ranges::none_of(group->members, is_the_one)) continue;
-    auto changed = *group;
-    lose(changed, std::string(id));
-    group = std::make_shared<api::Group const>(std::move(changed));
+    lose(for_change(group), std::string(id));
     degraded.push_back(name);
   }
   return degraded;

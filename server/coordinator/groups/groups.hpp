@@ -46,7 +46,7 @@ inline constexpr std::size_t most_members_measured = 32;  // 496 pairs
 // True if exactly these incarnations are its members.
 [[nodiscard]] bool has_members(api::Group const& group, std::vector<Worker> const& workers);
 
-// An immutable copy of a group from the time of the lookup.
+// A group as it was at the time of the lookup. What Groups holds alone it changes in place.
 using GroupSnapshot = std::shared_ptr<api::Group const>;
 
 class Groups {

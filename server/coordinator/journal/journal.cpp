@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <mutex>
+#include <utility>
 
 namespace chorus::coordinator {
 namespace {
@@ -63,17 +64,29 @@ asio::awaitable<void> Journal::stop(Clock::time_point until) {
     log_.error("{} rows are lost: {}", pending_.size(), failure_->detail);
 }
 
-void Journal::write(Row row) {
+// Counts a row. False without a store.
+bool Journal::note() {
   ++written_;
-  if (store_) {
-    if (pending_.empty()) {
-      due_ = Clock::now() + patience_.lazy;
-      work_.notify_all();
-    }
-    pending_.insert_or_assign({row.table, std::move(row.key)}, std::move(row.body));
-  } else {
+  if (!store_) {
     changed_.notify_all();
+    return false;
   }
+  if (!has_rows()) {
+    due_ = Clock::now() + patience_.lazy;
+    work_.notify_all();
+  }
+  return true;
+}
+
+void Journal::write(Row row) {
+  if (!note()) return;
+  Key key(row.table, std::move(row.key));
+  late_.erase(key);
+  pending_.insert_or_assign(std::move(key), std::move(row.body));
+}
+
+void Journal::write(Table table, std::string key, Body body) {
+  if (note()) late_.insert_or_assign(Key(table, std::move(key)), std::move(body));
 }
 
 void Journal::hurry() {
@@ -127,14 +140,14 @@ Journal::Counts Journal::counts() const {
 }
 
 bool Journal::is_time() const {
-  if (pending_.empty()) return Clock::now() >= look_at_;
+  if (!has_rows()) return Clock::now() >= look_at_;
   return stopping_ || asked_ > durable_ || Clock::now() >= due_;
 }
 
 asio::awaitable<void> Journal::write_batches() {
-  while (!(stopping_ && pending_.empty())) {
+  while (!stopping_ || has_rows()) {
     if (!is_time()) {
-      co_await work_.wait_until(pending_.empty() ? look_at_ : due_);
+      co_await work_.wait_until(has_rows() ? due_ : look_at_);
       continue;
     }
     co_await write_batch();
@@ -168,6 +181,7 @@ asio::awaitable<std::optional<Status>> Journal::write_there(std::shared_ptr<std:
 }
 
 asio::awaitable<void> Journal::write_batch() {
+  for (auto const& [key, body] : std::exchange(late_, {})) pending_.insert_or_assign(key, body());
   auto const batch = std::make_shared<std::vector<Row>>();
   for (auto& [key, body] : pending_) batch->push_back({key.first, key.second, std::move(body)});
   pending_.clear();

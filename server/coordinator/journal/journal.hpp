@@ -61,6 +61,10 @@ class Journal {
 
   // Notes a row. Replaces a noted row of the same key that has not been written yet.
   void write(Row row);
+  // The same for a large row that may change often: its body is made when it is written, by a function that may be
+  // called until stop() has ended.
+  using Body = std::function<std::optional<std::string>()>;
+  void write(Table table, std::string key, Body body);
   // Waits until all rows noted so far are durable; returns the problem if they are not. The journal then goes on
   // trying, with or without a caller that waits. Problems: unavailable, also for a write longer than the patience with
   // a stall; deadline_exceeded.
@@ -103,6 +107,8 @@ class Journal {
   boost::asio::awaitable<std::optional<Status>> write_there(std::shared_ptr<std::vector<Row> const> batch);
   [[nodiscard]] bool is_stalled() const;
   [[nodiscard]] bool is_time() const;
+  [[nodiscard]] bool has_rows() const { return !pending_.empty() || !late_.empty(); }
+  bool note();
   void at(std::string_view point) const {
     if (failpoint_) failpoint_(point);
   }
@@ -113,6 +119,7 @@ class Journal {
   Failpoint const failpoint_;
   spdlog::logger& log_;
   std::map<Key, std::optional<std::string>> pending_;
+  std::map<Key, Body> late_;     // pending rows whose bodies are not made yet
   Clock::time_point due_{};      // when the pending rows are written at the latest
   Clock::time_point look_at_{};  // when the file is checked, if no rows are written before
   std::uint64_t written_ = 0, durable_ = 0;

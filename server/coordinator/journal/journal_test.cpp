@@ -75,6 +75,22 @@ awaitable<void> replace(Desk* desk) {
   co_return;
 }
 
+awaitable<void> made_late(Desk* desk) {
+  int bodies = 0;
+  auto const note = [&] {
+    desk->journal.write(Table::groups, "g", [&] { return std::optional(std::to_string(++bodies)); });
+  };
+  for (int change = 0; change < 100; ++change) note();
+  CHECK(desk->journal.durable() == 0);
+  CHECK_FALSE(co_await desk->journal.flush());
+  CHECK(desk->journal.durable() == 100);
+  CHECK(bodies == 1);
+  note();
+  desk->journal.write({Table::groups, "g", "last"});
+  CHECK_FALSE(co_await desk->journal.flush());
+  CHECK(bodies == 1);
+}
+
 awaitable<void> in_memory(Desk* desk) {
   desk->note("w0");
   CHECK(desk->journal.durable() == 1);
@@ -122,6 +138,16 @@ TEST_CASE("the last row of a key is written, and stop() writes the remaining row
     CHECK(desk.batches == 1);
   }
   CHECK(JournalFile::open(here / "journal").value()->read().value() == std::vector<Row>{{Table::workers, "w0", "2"}});
+}
+
+TEST_CASE("a body that is made when it is written is made once, however often the row was noted") {
+  ScratchDirectory const here;
+  {
+    Desk desk(here / "journal");
+    desk.tell(made_late(&desk));
+    CHECK(desk.batches == 2);
+  }
+  CHECK(JournalFile::open(here / "journal").value()->read().value() == std::vector<Row>{{Table::groups, "g", "last"}});
 }
 
 TEST_CASE("a replaced file is noticed while no rows are written, and so is its return") {
