@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
+#include <string_view>
 
 #include "server/coordinator/text/identifier.hpp"
 
@@ -20,14 +22,9 @@ std::string title(RankTensor const& tensor) { return rank_title(tensor.rank, ten
 
 // Returns the first rank that has the most common value.
 RankTensor const& commonest(std::span<RankTensor const> ranks, std::string RankTensor::*value) {
-  auto const votes = [&](RankTensor const& one) {
-    return std::ranges::count_if(ranks, [&](RankTensor const& other) { return other.*value == one.*value; });
-  };
-  auto const* best = &ranks.front();
-  auto best_votes = votes(*best);
-  for (auto const& tensor : ranks)
-    if (auto const count = votes(tensor); count > best_votes) best = &tensor, best_votes = count;
-  return *best;
+  std::map<std::string_view, std::size_t> votes;
+  for (auto const& tensor : ranks) ++votes[tensor.*value];
+  return *std::ranges::max_element(ranks, {}, [&](RankTensor const& tensor) { return votes[tensor.*value]; });
 }
 
 void compare(std::span<RankTensor const> ranks, Field const& field, http::Problem& problem) {
