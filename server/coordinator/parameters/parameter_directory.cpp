@@ -244,8 +244,9 @@ void ParameterDirectory::group_changed(std::string const& group) {
   if (found == records_.by_group().end()) return;
   for (auto const& name : found->second) {
     auto const record = records_.find(name);
+    auto const before = record->clients_epoch;
     records_.update_clients(*record);
-    records_.keep(*record);
+    if (record->clients_epoch != before) records_.keep(*record);
     for (std::uint32_t i = 0; i < record->shards.size(); ++i) {
       record->shards[i].is_unbalanced = true;
       queue_.look_again({name, i});

@@ -31,11 +31,12 @@ struct ShardPlacement {
   std::optional<api::Member> owner, backup;
   std::optional<api::Member> incoming;  // filled beside the backup, and then the new owner
   bool is_backup_complete = false;
-  bool is_unbalanced = false;                      // the group has changed: another owner may be better
-  bool is_busy = false, is_urgently_busy = false;  // being repaired
-  bool is_looked_at_later = false;                 // workers that refused its backup are asked again later
-  std::uint32_t clients_epoch = 0;                 // version of the clients that the owner knows
-  std::string refused_by;                          // incarnation of the owner that could not read its log
+  bool is_unbalanced = false;                          // the group has changed: another owner may be better
+  bool is_busy = false, is_urgently_busy = false;      // being repaired
+  bool is_queued = false, is_urgently_queued = false;  // to be looked at
+  bool is_looked_at_later = false;                     // workers that refused its backup are asked again later
+  std::uint32_t clients_epoch = 0;                     // version of the clients that the owner knows
+  std::string refused_by;                              // incarnation of the owner that could not read its log
   std::string why_refused;
   std::string lost_by;  // incarnation of the owner that lives and reports that it does not have the shard
   // Owner before the present one, which has not yet confirmed that it owns the shard.

@@ -1,5 +1,8 @@
 #include "server/coordinator/placements/repair_queue.hpp"
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include "base/runtime/pause.hpp"
 
 namespace chorus::coordinator {
@@ -12,9 +15,17 @@ namespace asio = boost::asio;
 RepairQueue::RepairQueue(PlacementTools const& tools, ParameterRecords const& records)
     : tools_(tools),
       records_(records),
-      urgent_{tools.patience.most_takeovers, &ShardPlacement::is_urgently_busy, {}, {}},
-      logged_{tools.patience.most_takeovers, &ShardPlacement::is_urgently_busy, {}, {}},
-      later_{tools.patience.most_moves, &ShardPlacement::is_busy, {}, {}},
+      urgent_{tools.patience.most_takeovers,
+              &ShardPlacement::is_urgently_busy,
+              &ShardPlacement::is_urgently_queued,
+              {},
+              {}},
+      logged_{tools.patience.most_takeovers,
+              &ShardPlacement::is_urgently_busy,
+              &ShardPlacement::is_urgently_queued,
+              {},
+              {}},
+      later_{tools.patience.most_moves, &ShardPlacement::is_busy, &ShardPlacement::is_queued, {}, {}},
       tasks_(tools.executor) {}
 
 void RepairQueue::start(Repair urgent, Repair later) {
@@ -31,12 +42,12 @@ asio::awaitable<void> RepairQueue::stop() {
 void RepairQueue::look_again(ShardKey const& key) {
   auto const record = records_.with(key);
   if (record == nullptr || is_stopping_ || is_held_) return;
-  auto const& shard = record->shards[key.second];
+  auto& shard = record->shards[key.second];
   auto const& membership = tools_.cluster.membership();
   auto const is_urgent = shard.is_urgent(membership);
   if (is_urgent && shard.waits(membership)) return;
   auto& lane = is_urgent ? urgent_lane_of(shard) : later_;
-  lane.keys.push_back(key);
+  if (!std::exchange(shard.*lane.queued, true)) lane.keys.push_back(key);
   begin_work(lane);
 }
 
@@ -61,10 +72,15 @@ void RepairQueue::begin_work(Lane& lane) {
 
 asio::awaitable<void> RepairQueue::work_off(Lane* lane) {
   while (!lane->keys.empty()) {
+    // Most shards need nothing: thousands of looks without a pause would hold up leases.
+    co_await asio::post(tools_.executor, asio::use_awaitable);
+    if (lane->keys.empty()) break;
     auto const key = lane->keys.front();
     lane->keys.pop_front();
     auto const record = records_.with(key);
-    if (record == nullptr || !record->is_established) continue;
+    if (record == nullptr) continue;
+    record->shards[key.second].*lane->queued = false;
+    if (!record->is_established) continue;
     auto& busy = record->shards[key.second].*lane->busy;
     if (busy) {
       record->changed.notify_all();  // its repair may be pausing

@@ -41,6 +41,7 @@ class RepairQueue {
   struct Lane {
     std::size_t most;  // repairs at the same time
     bool ShardPlacement::*busy;
+    bool ShardPlacement::*queued;
     Repair repair;
     std::deque<ShardKey> keys;
     std::size_t working = 0;
