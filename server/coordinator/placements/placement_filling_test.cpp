@@ -79,11 +79,33 @@ awaitable<void> that_has_not_heard(World* world) {
   CHECK(filling.owned().epoch == filling.backed_up().epoch);
 }
 
-void tell(awaitable<void> (*story)(World*)) {
+// The order to drop a copy overtakes the one to take it.
+awaitable<void> of_a_deleted_parameter(World* world) {
+  co_await world->stand();
+  auto const made = co_await world->put(path, replicated);
+  auto const lost = made.text("/endpoints/1/worker");
+  FakeWorker* newcomer = nullptr;
+  for (auto const& worker : world->workers) {
+    if (worker->id == lost) co_await worker->die();
+    if (worker->shards.empty()) newcomer = worker.get();
+  }
+  newcomer->is_slow_with_shards = true;
+  co_await world->get(path + "?suspect=" + lost + "&incarnation=0000000000000001");
+  CHECK(co_await world->until(path, "/endpoints/1/worker", newcomer->id));
+  CHECK((co_await world->call(http::Method::delete_, path)).status == 204);
+  Done const was_asked_to_drop = [&] { return newcomer->drops == 1; };
+  CHECK(co_await eventually(world, was_asked_to_drop));
+  newcomer->is_slow_with_shards = false;
+  newcomer->hear();
+  Done const has_dropped = [&] { return newcomer->drops == 2 && newcomer->shards.empty(); };
+  CHECK(co_await eventually(world, has_dropped));
+}
+
+void tell(awaitable<void> (*story)(World*), std::size_t workers = 2, int assignment_ms = 300) {
   CoordinatorOptions options;
   options.directory.repetition = std::chrono::milliseconds(10);
-  options.directory.assignment = std::chrono::milliseconds(300);
-  World world(2, options);
+  options.directory.assignment = std::chrono::milliseconds(assignment_ms);
+  World world(workers, options);
   world.tell(story(&world));
 }
 
@@ -92,4 +114,7 @@ void tell(awaitable<void> (*story)(World*)) {
 TEST_CASE("a backup that is lost while it is filled is replaced by another one") { tell(lost_again); }
 TEST_CASE("a backup that is being filled and did not hear of its owner's epoch is told again") {
   tell(that_has_not_heard);
+}
+TEST_CASE("a copy that a worker takes after it was told to drop it, because its parameter was deleted, is dropped") {
+  tell(of_a_deleted_parameter, 3, 5000);
 }

@@ -51,7 +51,9 @@ asio::awaitable<std::optional<Problem>> ShardRoles::tell(ParameterRecordPtr reco
   assignment.term = term_of(member);
   if (auto const* worker = tools_.cluster.membership().find(member.worker); worker && is_of_release_0_1(*worker))
     assignment.parameter.uid.reset();
+  auto const epoch = assignment.epoch;
   if (auto undurable = co_await tools_.journal.flush()) co_return undurable;
+  if (record->is_deleted) co_return Problem(ProblemCode::cancelled, "the parameter was deleted meanwhile");
   // Before its answer a worker writes the initial values, and up to three times as much of the optimizer's state, at 64
   // MiB per second or more.
   auto const filling =
@@ -64,6 +66,10 @@ asio::awaitable<std::optional<Problem>> ShardRoles::tell(ParameterRecordPtr reco
     tools_.cluster.suspect(member.worker, member.incarnation);
     co_return Problem(ProblemCode::worker_unreachable, title + said.error().detail);
   }
+  // The order to drop the shard of a deleted parameter may have overtaken this one.
+  if (said.value().has_value() && record->is_deleted)
+    static_cast<void>(co_await tools_.workers.drop_shard(member.url, record->parameter.name, number, epoch,
+                                                         Clock::now() + tools_.patience.assignment));
   if (said.value().has_value()) co_return std::nullopt;
   auto problem = said.value().error();
   if (problem.code == ProblemCode::epoch_fenced) heed_epoch(record->parameter.name, problem);

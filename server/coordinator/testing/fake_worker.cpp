@@ -257,6 +257,7 @@ asio::awaitable<Response> FakeWorker::assign_shard(Request const& request, Body&
   auto const message = co_await read_message<api::ShardAssignment>(body);
   if (message.has_error()) co_return message.error();
   co_await while_set(&deaf_to_shards);
+  co_await while_set(&is_slow_with_shards);
   if (has_lost_shards && message.value().role == "owner")
     co_return http::Problem(http::ProblemCode::parameter_lost, "this worker does not have it");
   if (has_no_gpu && message.value().parameter.device == "cuda")
@@ -289,6 +290,7 @@ asio::awaitable<Response> FakeWorker::assign_shards(Request const&, Body& body) 
 
 asio::awaitable<Response> FakeWorker::drop_shard(Request const& request, Body&) {
   co_await while_set(&deaf_to_shards);
+  ++drops;
   auto const epoch = request.query_number("epoch", UINT32_MAX);
   auto const found = shards.find(key_of(request));
   if (found == shards.end()) co_return http::Problem(http::ProblemCode::unknown_parameter, "no such shard");

@@ -57,6 +57,8 @@ class FakeWorker {
   // Shards by parameter and number, as assigned last; backups are complete at once.
   std::map<std::pair<std::string, std::uint32_t>, api::ShardAssignment> shards;
   bool deaf_to_shards = false;
+  bool is_slow_with_shards = false;         // does not take assignments yet
+  std::size_t drops = 0;                    // DELETEs of shards
   bool has_lost_shards = false;             // refuses to own shards
   bool has_no_gpu = false;                  // refuses shards on a GPU
   bool has_incomplete_backups = false;      // reports its backups as incomplete
