@@ -91,7 +91,7 @@ struct JournalState {
   std::vector<JournalGroup> groups;
   std::vector<JournalCollective> collectives;
   std::map<std::string, JournalDecision> decisions;  // by id of the collective
-  std::vector<api::Event> events;  // in order of sequence
+  std::vector<api::Event> events;                    // in order of sequence
   std::map<Counter, std::uint64_t> counters;
   std::vector<JournalParameter> parameters;
   std::vector<JournalShard> shards;  // by parameter and number
