@@ -164,6 +164,8 @@ Status Arena::prepare(std::span<std::byte> part) {
   static_cast<void>(region_->release(offset, part.size()));
   touch_all({static_cast<std::byte*>(own), part.size()});
   std::lock_guard const lock(mutex_);
+  // Also of units that had memory: from the steps before the one that failed, or because of a neighbour.
+  units_.has_gone(offset, part.size());
   no_longer_shared(used_.find(first_of(offset)->first)->second);
   return ok();
 }

@@ -1,10 +1,13 @@
 // How an arena gets and returns memory: without holding its lock, and after the block was reserved.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <limits>
 #include <thread>
 
 #include "worker/memory/arena.hpp"
@@ -13,6 +16,22 @@
 using namespace chorus;
 using namespace chorus::memory;
 using namespace chorus::memory::testing;
+
+namespace {
+
+// Where the system has no memory for any region: it gives none from this offset on, and takes back what it has given.
+std::atomic<off_t> full_from{std::numeric_limits<off_t>::max()};
+
+}  // namespace
+
+// Instead of that of the C library.
+extern "C" int fallocate(int descriptor, int mode, off_t offset, off_t size) {
+  if ((mode & FALLOC_FL_PUNCH_HOLE) == 0 && offset + size > full_from) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_fallocate, descriptor, mode, offset, size));
+}
 
 namespace {
 
@@ -156,6 +175,28 @@ TEST_CASE("if the system has no memory left a reserved block becomes private") {
   CHECK(again.data() == place);
   fill(again, 3);
   CHECK(all_are(as_seen_by(*opened(arena.ticket()), arena, again), 3));
+}
+
+TEST_CASE("memory that a block has returned because it became private is missing for the next block there") {
+  Arena arena(make_region());
+  auto const beginning = allocated(arena, 2 * mebi - 4096);
+  auto const block = arena.reserve(17 * mebi).value().bytes;
+  auto const neighbour = allocated(arena, mebi / 2);  // shares the block's last unit, which gets memory
+  REQUIRE(neighbour.data() == block.data() + block.size());
+  fill(neighbour, 9);
+  full_from = 16 * mebi;  // memory is given in steps up to multiples of 16 MiB: the first one succeeds
+  REQUIRE(arena.prepare(block).has_value());
+  full_from = std::numeric_limits<off_t>::max();
+  CHECK_FALSE(arena.offset_of(block).has_value());
+  auto* const place = block.data();
+  arena.free(place);
+  auto const again = allocated(arena, 17 * mebi);
+  CHECK(again.data() == place);
+  auto const before = bytes_in_memory(arena.mapping());
+  fill(again, 3);
+  CHECK(bytes_in_memory(arena.mapping()) == before);  // nothing was missing: a full system would have raised SIGBUS
+  CHECK(all_are(neighbour, 9));
+  arena.free(beginning.data());
 }
 
 TEST_CASE("a small block is refused while the system has no memory, and the next one gets memory") {
