@@ -1,6 +1,9 @@
 // The collective suite over real sockets, and what only real sockets and threads can show.
 #include <doctest/doctest.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
 #include "worker/engine/failure/errc.hpp"
@@ -96,6 +99,29 @@ TEST_CASE("a URL at which no process listens is in the error") {
   CHECK(result.status.error().code == EngineErrc::peer_lost);
   CHECK(mentions(result.status.error().detail, "http://127.0.0.1:1"));
   CHECK(result.culprits == std::vector<plan::Rank>{1});
+}
+
+TEST_CASE("a run whose time is over takes no link from another one that waits for the same answer") {
+  namespace ip = boost::asio::ip;
+  boost::asio::io_context io;
+  ip::tcp::acceptor silent(io, {ip::address_v4::loopback(), 0});  // the system accepts connections, and nobody answers
+  TcpFleet fleet(2, {});
+  auto const started = [&](std::uint64_t run, std::chrono::milliseconds timeout) {
+    auto c = case_of(algorithms::ring, 100, run);
+    c.timeout = timeout;
+    auto collective = std::make_unique<Collective>(fleet, c);
+    collective->spec(0).members[1].url = "http://127.0.0.1:" + std::to_string(silent.local_endpoint().port());
+    collective->start(0);
+    return collective;
+  };
+  auto const brief = started(1, 100ms), patient = started(2, 4s);
+  REQUIRE(brief->finish());
+  CHECK(brief->result(0).status.error().code == EngineErrc::deadline_exceeded);
+  REQUIRE(started(3, 100ms)->finish());  // by now the first dial has ended
+  CHECK(patient->ended() == 0);
+  silent.close();
+  REQUIRE(patient->finish());
+  CHECK(patient->result(0).status.error().code == EngineErrc::peer_lost);
 }
 
 TEST_CASE("the deadline holds over real clocks, and abort from another thread ends a run") {

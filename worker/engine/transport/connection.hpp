@@ -92,6 +92,9 @@ class Connection : public links::LinkHandler {
   [[nodiscard]] links::FrameHeader const& control_header() const { return control_header_; }
   [[nodiscard]] std::span<std::byte const> control_payload() const;
 
+  // The runs that depend on it.
+  [[nodiscard]] std::vector<std::uint64_t> const& dependents() const { return dependents_; }
+
   // The link has ended: all runs on it fail.
   virtual void lost(Error const& why) = 0;
 

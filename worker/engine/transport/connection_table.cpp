@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "worker/engine/transport/run_on_links.hpp"
 #include "worker/links/two_way.hpp"
 
 namespace chorus::engine {
@@ -39,11 +40,23 @@ void ConnectionTable::dialed(std::uint64_t number, Result<std::shared_ptr<links:
   auto& send_connection = *sends_.find(number)->second;
   if (link.has_value())
     send_connection.attach(std::move(*link), lends);
-  else
+  else if (!dials_again(number, send_connection))
     send_connection.fail(link.error());
   if (back)
     receives_.emplace_back(std::make_unique<ReceiveConnection>(owner_, send_connection.peer(), next_receive_++))
         ->attach(std::move(back), false, Connection::Place::beside);
+}
+
+bool ConnectionTable::dials_again(std::uint64_t number, SendConnection& send_connection) {
+  auto const now = surroundings_.now();
+  auto const* const waits = now < send_connection.dialed_until ? nullptr : send_connection.last_to_wait();
+  if (waits == nullptr || waits->spec().deadline <= now) return false;
+  auto const& [worker, incarnation] = send_connection.peer();
+  auto const rank = rank_of(waits->spec(), worker, incarnation);
+  if (!rank) return false;
+  send_connection.dialed_until = waits->spec().deadline;
+  surroundings_.dial(number, waits->spec().members[*rank], send_connection.dialed_until);
+  return true;
 }
 
 SendConnection& ConnectionTable::to(Peer const& peer, TimePoint deadline) {
@@ -93,6 +106,7 @@ SendConnection& ConnectionTable::dial(Peer const& peer, TimePoint deadline) {
       *sends_
            .emplace(number, std::make_unique<SendConnection>(owner_, Identity{peer.worker, peer.incarnation}, peer.url))
            .first->second;
+  send_connection.dialed_until = deadline;
   traffic_.of(peer.worker).dialed();
   surroundings_.dial(number, peer, deadline);
   return send_connection;

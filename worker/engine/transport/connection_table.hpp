@@ -67,6 +67,9 @@ class ConnectionTable {
   [[nodiscard]] SendConnection* find_to(Peer const& peer);
   [[nodiscard]] ReceiveConnection* find_from(Peer const& peer);
   [[nodiscard]] SendConnection& dial(Peer const& peer, TimePoint deadline);
+  // A dial has the deadline of the run that needed it first. If that has passed and other runs wait for the link, it is
+  // dialed again for them.
+  [[nodiscard]] bool dials_again(std::uint64_t number, SendConnection& send_connection);
 
   ConnectionOwner& owner_;
   std::string const worker_;

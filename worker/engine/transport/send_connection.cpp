@@ -67,6 +67,16 @@ bool SendConnection::send(links::MessageFrame const& message) {
   return true;
 }
 
+RunOnLinks* SendConnection::last_to_wait() {
+  auto runs = dependents();
+  for (auto const* channel : channels_) runs.push_back(channel->run());
+  RunOnLinks* last = nullptr;
+  for (auto const run : runs)
+    if (auto* const known = owner_.find_run(run))
+      if (last == nullptr || known->spec().deadline > last->spec().deadline) last = known;
+  return last;
+}
+
 void SendConnection::schedule(SendChannel& channel) {
   scheduled_.push(channel);
   touch();

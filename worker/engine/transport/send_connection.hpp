@@ -19,6 +19,8 @@ class GpuUnit;
 
 namespace chorus::engine {
 
+class RunOnLinks;
+
 // Exists from the moment its link is dialed; channels may be added at once. Runs take turns frame by frame.
 class SendConnection final : public Connection {
  public:
@@ -28,6 +30,10 @@ class SendConnection final : public Connection {
   [[nodiscard]] std::string const& url() const { return url_; }
   // True on a connection that the peer has dialed; such a connection has no URL.
   [[nodiscard]] bool is_accepted() const { return url_.empty(); }
+  // When the dial that is under way is given up.
+  std::chrono::steady_clock::time_point dialed_until;
+  // The run that waits for the link longest; null: none does.
+  [[nodiscard]] RunOnLinks* last_to_wait();
 
   // The proof with which an open of a run on this GPU lends its memory; empty unless the link allows lending and the
   // peer has not refused this GPU recently.
