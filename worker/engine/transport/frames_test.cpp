@@ -52,6 +52,23 @@ TEST_CASE("the rules of a good peer: open, be granted, send") {
   CHECK_FALSE(peer.from_rank_0.find(FrameType::data));  // rank 0 got no grant
 }
 
+TEST_CASE("frames of a run that has failed are dropped, however many runs have ended since") {
+  Impostor peer;
+  peer.start_rank_0();
+  peer.send_open();
+  peer.move();
+  auto& engine = peer.fleet().engine(0);
+  for (std::uint64_t run = 1; run < 2000; ++run) engine.abort(run, Error(EngineErrc::aborted, "enough"));
+  REQUIRE(peer.rank_0_ended());
+  peer.to_rank_0.send_data(1, 1, 0, 0, 1000);
+  auto grant = epoch_1_header(FrameType::grant);
+  grant.offset = 1000;
+  peer.from_rank_0.send(grant);
+  peer.move();
+  CHECK_FALSE(peer.to_rank_0.is_closed());
+  CHECK_FALSE(peer.from_rank_0.is_closed());
+}
+
 TEST_CASE("a run that is aborted before it began here waits no more, whether its open has come or comes later") {
   Impostor peer;
   peer.start_rank_0();

@@ -8,15 +8,9 @@
 #include "worker/links/frames/errc.hpp"
 
 namespace chorus::engine {
-namespace {
 
 using links::FrameHeader;
 using links::FrameType;
-
-// Processing a smaller payload in place is too short to be timed.
-constexpr std::size_t timed_bytes = 16384;
-
-}  // namespace
 
 ReceiveConnection::ReceiveConnection(ConnectionOwner& owner, Identity peer, std::uint64_t number)
     : Connection(owner, std::move(peer)), number_(number), scratch_(std::make_unique_for_overwrite<Memory>()) {}
@@ -34,6 +28,7 @@ void ReceiveConnection::schedule(ReceiveChannel& channel) {
 
 void ReceiveConnection::remove(ReceiveChannel& channel) {
   channel.receive_connection = nullptr;
+  if (!channel.finished()) refusals_.drop(channel.run());
   std::erase(channels_, &channel);
   lent_opens_.forget(channel);
   scheduled_.remove(channel);
@@ -69,6 +64,7 @@ void ReceiveConnection::forget(std::uint64_t run, std::uint32_t epoch, links::Fa
   if (early == nullptr || early->open.token != failure_notice.token) return;
   send_failure_notice(FrameType::abort, run, epoch, failure_notice);
   early_runs_.forget(run);
+  refusals_.drop(run);
 }
 
 void ReceiveConnection::forget(std::uint64_t run, Failure const& why) {
@@ -183,12 +179,12 @@ Status ReceiveConnection::data_arrives(FrameHeader const& header) {
     return early_runs_.begin_frame(*early, header);
   }
   sink_ = Sink::nowhere;
-  if (refusals_.has_forgotten_some() || is_over(header.run)) return ok();
+  if (is_over(header.run)) return ok();
   return refusals_.bad_frame("data of run " + std::to_string(header.run) + ", which was never opened on this link");
 }
 
 bool ReceiveConnection::is_over(std::uint64_t run) const {
-  return refusals_.has(run) || owner_.find_ended(run) != nullptr;
+  return owner_.find_ended(run) != nullptr || refusals_.drops(run);
 }
 
 bool ReceiveConnection::is_dropped() const {
@@ -298,15 +294,17 @@ Status ReceiveConnection::open_arrived() {
     early_runs_.keep(header, *decoded);
     return ok();
   }
-  if (ended->failure)
+  if (ended->failure) {
+    refusals_.drop(header.run);
     send_failure_notice(FrameType::abort, header.run, header.epoch, to_failure_notice(*ended->failure, open.token));
-  else if (ended->fingerprint != open.fingerprint)
+  } else if (ended->fingerprint != open.fingerprint) {
     return refused({EngineErrc::plan_mismatch,
                     "run " + std::to_string(header.run) + ": rank " + std::to_string(open.receiver_rank) + " ran '" +
                         (ended->description ? *ended->description : std::string()) + "', rank " +
                         std::to_string(open.sender_rank) + " runs '" + decoded->description() + "'",
                     {open.receiver_rank, open.sender_rank},
                     {}});
+  }
   return ok();
 }
 
@@ -385,8 +383,7 @@ void ReceiveConnection::abort_arrived(links::FailureNotice const& failure_notice
 }
 
 void ReceiveConnection::lost(Error const& why) {
-  auto const channels = std::move(channels_);
-  channels_.clear();
+  auto const channels = std::exchange(channels_, {});
   lent_opens_.clear();
   sink_ = Sink::nowhere;
   auto const early_ones = early_runs_.remove_all();

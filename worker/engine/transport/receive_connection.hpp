@@ -87,6 +87,9 @@ class ReceiveConnection final : public Connection {
   EarlyMessages early_messages_{owner_, *this};
   LentOpens lent_opens_{owner_, *this};
 
+  // Processing a smaller payload in place is too short to be timed.
+  static constexpr std::size_t timed_bytes = 16384;
+
   // State of the current frame.
   Sink sink_ = Sink::nowhere;
   std::size_t left_ = 0;

@@ -1,4 +1,4 @@
-// The runs that a receiving end has refused.
+// The runs that an end of a link has refused or given up, and of which frames may still be on the way.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,21 @@
 
 namespace chorus::engine {
 
-// Data thread only.
+// The latest of those runs. Data thread only.
+class DroppedRuns {
+ public:
+  void add(std::uint64_t run);
+  // True if a frame of a run that is not known here may be one of these. Once one of them is forgotten: of any run.
+  [[nodiscard]] bool may_have(std::uint64_t run) const;
+
+ private:
+  static constexpr std::size_t kept_max = 64;
+
+  std::vector<std::uint64_t> kept_;  // the latest last
+  bool has_forgotten_ = false;
+};
+
+// Those of a receiving end. Data thread only.
 class Refusals {
  public:
   // The connection outlives this object.
@@ -24,16 +38,13 @@ class Refusals {
   // Refuses the link for a frame that breaks its rules, and returns the error that ends it.
   [[nodiscard]] Status bad_frame(std::string why);
 
-  // Only the latest runs are kept.
-  [[nodiscard]] bool has(std::uint64_t run) const;
-  [[nodiscard]] bool has_forgotten_some() const { return has_forgotten_; }
+  // What still arrives for the run is dropped.
+  void drop(std::uint64_t run) { dropped_.add(run); }
+  [[nodiscard]] bool drops(std::uint64_t run) const { return dropped_.may_have(run); }
 
  private:
-  static constexpr std::size_t kept_max = 64;
-
   Connection& connection_;
-  std::vector<std::uint64_t> kept_;  // runs, the latest last
-  bool has_forgotten_ = false;
+  DroppedRuns dropped_;
 };
 
 }  // namespace chorus::engine

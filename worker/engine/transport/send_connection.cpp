@@ -38,6 +38,7 @@ void SendConnection::add(SendChannel& channel) {
 
 void SendConnection::remove(SendChannel& channel) {
   channel.send_connection = nullptr;
+  if (!channel.finished()) given_up_.add(channel.run());
   if (auto loan = channel.loan()) loans_.push_back(std::move(loan));
   std::erase(channels_, &channel);
   scheduled_.remove(channel);
@@ -256,7 +257,7 @@ Status SendConnection::returned_arrived(FrameHeader const& header) {
 }
 
 Status SendConnection::belated(FrameHeader const& header) const {
-  if (owner_.find_ended(header.run) != nullptr) return ok();
+  if (owner_.find_ended(header.run) != nullptr || given_up_.may_have(header.run)) return ok();
   return Error(links::LinkErrc::bad_frame, std::string(name(header.type)) + " for run " + std::to_string(header.run) +
                                                ", which was never opened on this link");
 }

@@ -11,6 +11,7 @@
 #include "worker/engine/channels/send_channel.hpp"
 #include "worker/engine/transport/connection.hpp"
 #include "worker/engine/transport/once_queue.hpp"
+#include "worker/engine/transport/refusals.hpp"
 #include "worker/links/frames/lending.hpp"
 
 namespace chorus::devices {
@@ -79,6 +80,7 @@ class SendConnection final : public Connection {
   std::size_t in_flight_ = 0;  // data frames that the link has
   std::chrono::steady_clock::time_point busy_since_;
   std::vector<std::shared_ptr<Loan>> loans_;  // of runs that have ended
+  DroppedRuns given_up_;
   struct Unwanted {
     devices::GpuUnit const* gpu = nullptr;
     std::chrono::steady_clock::time_point until;
