@@ -52,8 +52,9 @@ SharedGroup::SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer
 }
 
 // The whole board stays while another member is still in a call that has ended well here: that member may not have read
-// the slots yet, or not have seen that its messages were read. Otherwise only the head stays, because others may not
-// have read the reason of a failure yet; a member that sees the failure uses nothing else.
+// the slots yet, or not have seen that its messages were read; its next call ends by the notice. Otherwise only the
+// head stays, for others that have not read the reason of a failure yet; a member that sees the failure uses nothing
+// else.
 SharedGroup::~SharedGroup() {
   if (is_left_by_all())
     for (auto const& place : withdrawn_) arena_.readmit(place);
@@ -62,6 +63,7 @@ SharedGroup::~SharedGroup() {
   bool const is_in_use = std::any_of(lanes_.begin(), lanes_.end(), [good](auto const& lane) {
     return lane != nullptr && !is_done(*lane, good) && lane->region().owner_lives();
   });
+  if (is_in_use) leave({EngineErrc::peer_lost, name_of(rank_) + " has left the group", {rank_}, {}});
   auto const head_bytes = (sizeof(BoardHead) + memory::page_bytes - 1) / memory::page_bytes * memory::page_bytes;
   auto const kept = is_in_use ? board_.size() : failed != no_failure ? head_bytes : 0;
   if (kept != 0) arena_.retire_later(board_.first(kept));
@@ -291,9 +293,8 @@ void SharedGroup::leave(Failure why) {
 }
 
 void SharedGroup::tell(Failure const& failure) {
-  auto& board = own();
-  board.failure_notice_bytes = links::encode(to_failure_notice(failure, 0), board.failure_notice);
-  board.failed.store(calls_ + 1, std::memory_order_release);
+  own().failure_notice_bytes = links::encode(to_failure_notice(failure, 0), own().failure_notice);
+  own().failed.store(calls_ + 1, std::memory_order_release);
   for (auto const& lane : lanes_)
     if (lane) lane->ring();
 }

@@ -118,6 +118,19 @@ TEST_CASE("a member that fails and leaves keeps its board while another one has 
   }
 }
 
+TEST_CASE("a member that leaves its board to a late one says that it makes no further calls") {
+  SharedMembers members(2);
+  broadcast_and_leave(members, false);
+  std::vector<float> y(elements, -1);
+  REQUIRE(broadcast(members, 1, y, algorithms::centralized).status.has_value());
+  CHECK(y == std::vector<float>(elements, 7));
+  auto const result = sum(members, 1, 10s);
+  REQUIRE(result.status.has_error());
+  CHECK(result.status.error().code == EngineErrc::peer_lost);
+  CHECK(mentions(result.status.error().detail, "rank 0 (w0) has left the group"));
+  CHECK(result.culprits == std::vector<plan::Rank>{0});
+}
+
 TEST_CASE("a call that waits for a member that has left ends long before its time is over") {
   SharedMembers members(2);
   members.groups[1].reset();
