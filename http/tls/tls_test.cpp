@@ -79,6 +79,51 @@ struct Customer {
   Client client{io.get_executor(), &credentials};
 };
 
+// A client that sends requests without pause, and drops the answers, on a thread of its own.
+class Flood {
+ public:
+  Flood(std::uint16_t port, TlsFiles files) : context_(TlsContext::Side::client, std::move(files)), socket_(io_) {
+    socket_.connect({asio::ip::address_v4::loopback(), port});
+    socket_.native_non_blocking(true);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Flood() {
+    is_over_ = true;
+    thread_.join();
+  }
+  Flood(Flood const&) = delete;
+  Flood& operator=(Flood const&) = delete;
+
+ private:
+  void run() {
+    auto const stream = TlsStream::connect(context_.current(), socket_.native_handle(), "127.0.0.1");
+    for (auto moved = stream->handshake(); moved.wait != TlsStream::Wait::nothing; moved = stream->handshake()) wait();
+    std::string requests;
+    for (int i = 0; i < 100; ++i) requests += "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n";
+    auto const all = std::as_bytes(std::span(requests));
+    auto rest = all;
+    std::vector<std::byte> answers(1 << 16);
+    while (!is_over_) {
+      auto const sent = stream->write(std::array{rest});
+      rest = rest.subspan(sent.bytes);
+      if (rest.empty()) rest = all;
+      auto const received = stream->read(answers);
+      if (sent.error || received.error) break;
+      if (sent.wait != TlsStream::Wait::nothing && received.wait != TlsStream::Wait::nothing) wait();
+    }
+  }
+  void wait() {
+    pollfd ready{socket_.native_handle(), POLLIN, 0};
+    ::poll(&ready, 1, 10);
+  }
+
+  asio::io_context io_;
+  TlsContext context_;
+  asio::ip::tcp::socket socket_;
+  std::atomic<bool> is_over_ = false;
+  std::thread thread_;
+};
+
 bool has(std::string const& text, std::string const& part) {
   INFO(text);
   CHECK(text.find(part) != std::string::npos);
@@ -110,6 +155,17 @@ TEST_CASE("requests, large bodies and streams use TLS") {
   CHECK(customer.send(std::move(payload))->received_bytes == room.size());
   CHECK(room == http::testing::pattern(room.size()));
   CHECK(customer.get(server.url("/stream/3"))->body == "piece 3\npiece 2\npiece 1\n");
+}
+
+TEST_CASE("a client that sends requests without pause over TLS does not keep others from being served") {
+  Authority authority;
+  SecureServer server(authority.issue("server", {"127.0.0.1"}), authority);
+  Flood const flood(server.server->port(), {"", "", authority.path()});
+  REQUIRE(server.server->wait_until_seen(1000));
+  auto const begun = std::chrono::steady_clock::now();
+  auto const answer = Customer({"", "", authority.path()}).get(server.url("/hello"));
+  CHECK_MESSAGE(answer.has_value(), answer.error().detail);
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(5));
 }
 
 TEST_CASE("a payload that is refused over TLS is not sent to its end, and the refusal arrives") {

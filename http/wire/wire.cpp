@@ -126,6 +126,7 @@ asio::awaitable<Wire::Moved> Wire::receive() {
   if (tls_) {
     auto const moved = co_await read_tls(free);
     end_ += moved.bytes;
+    co_await give_way(moved.bytes);
     co_return moved;
   }
   begin_waiting();
@@ -227,6 +228,7 @@ asio::awaitable<Wire::Moved> Wire::read_tls(std::span<std::byte> destination) {
 
 asio::awaitable<Wire::Moved> Wire::write_tls(std::array<std::span<std::byte const>, 2> pieces) {
   std::size_t sent = 0;
+  bool has_waited = false;
   for (bool is_flushed = false; !is_flushed;) {
     if (expired_) co_return Moved{sent, HttpErrc::timed_out};
     auto const some = at_most(pieces[1], sent_at_once);
@@ -234,7 +236,10 @@ asio::awaitable<Wire::Moved> Wire::write_tls(std::array<std::span<std::byte cons
     begin_waiting();
     auto const moved = tls_->write(std::array{pieces[0], some});
     auto error = moved.error;
-    if (moved.wait != TlsStream::Wait::nothing) error = co_await wait_for(moved.wait);
+    if (moved.wait != TlsStream::Wait::nothing) {
+      error = co_await wait_for(moved.wait);
+      has_waited = true;
+    }
     sent += moved.bytes;
     auto const ended = end_waiting(error, moved.bytes);
     if (ended.error) co_return Moved{sent, ended.error};
@@ -244,6 +249,8 @@ asio::awaitable<Wire::Moved> Wire::write_tls(std::array<std::span<std::byte cons
     is_flushed = pieces[0].empty() && pieces[1].empty() && moved.wait == TlsStream::Wait::nothing;
     if (!is_flushed) co_await give_way(moved.bytes);
   }
+  // A client that sends its requests without pause would otherwise keep the thread to itself.
+  if (!has_waited) co_await asio::post(asio::use_awaitable);
   co_return Moved{sent, {}};
 }
 
