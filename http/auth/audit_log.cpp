@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstring>
 
+#include "http/json/json_text.hpp"
 #include "http/tls/errc.hpp"
 
 namespace chorus::http {
@@ -51,15 +50,20 @@ void AuditLog::note(Request const& request, Response const& response, TimePoint 
                       named.st_ino == held.st_ino && named.st_dev == held.st_dev;
     if (!same) reopen();
   }
-  boost::json::object line;
-  line["at"] = to_text(today);
-  line["token"] = request.caller.token;
-  line["from"] = request.remote;
-  line["method"] = name(request.method);
-  line["path"] = request.path;
-  line["status"] = response.status;
-  if (response.problem) line["code"] = kind(response.problem->code).name;
-  auto const error = append(boost::json::serialize(line) + '\n');
+  std::string line;
+  auto const put = [&line](std::string_view member, std::string_view text) {
+    line += line.empty() ? "{\"" : ",\"";
+    (line += member) += "\":";
+    append_quoted(line, text);  // a path may have bytes that are not UTF-8, and the line must stay JSON
+  };
+  put("at", to_text(today));
+  put("token", request.caller.token);
+  put("from", request.remote);
+  put("method", name(request.method));
+  put("path", request.path);
+  line += ",\"status\":" + std::to_string(response.status);
+  if (response.problem) put("code", kind(response.problem->code).name);
+  auto const error = append(line + "}\n");
   if (error != 0 && !has_complained_)
     spdlog::error("the audit log {} cannot be written: {}", file_.path(), std::strerror(error));
   has_complained_ = error != 0;

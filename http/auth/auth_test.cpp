@@ -234,6 +234,16 @@ TEST_CASE("the audit names whoever is refused, also those that only read") {
         std::string::npos);
 }
 
+TEST_CASE("the audit stays JSON, whatever bytes a path has") {
+  ScratchDirectory const directory;
+  AuditLog log(directory / "audit.jsonl");
+  REQUIRE(log.open().has_value());
+  Request request;
+  request.path = "/a\xff\"\\\xc3\xa9";
+  log.note(request, Response(204), WatchedFile::TimePoint() + seconds(100), noon());
+  CHECK(content_of(directory / "audit.jsonl").find("\"path\":\"/a\xef\xbf\xbd\\\"\\\\\xc3\xa9\"") != std::string::npos);
+}
+
 TEST_CASE("a line for which the disk has no room leaves no part of it in the audit") {
   ScratchDirectory const directory;
   auto const path = directory / "audit.jsonl";
