@@ -129,7 +129,7 @@ void CoordinatorMetrics::request(std::string_view method, std::string_view route
 }
 
 std::string CoordinatorMetrics::text(CoordinatorScrape const& scrape) const {
-  return impl_->service.text(impl_->registry, scrape.state, coordinator_families(scrape));
+  return impl_->service.text(impl_->registry, scrape.state, coordinator_families(scrape), cut_families(scrape));
 }
 
 }  // namespace chorus::metrics

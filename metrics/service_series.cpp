@@ -27,10 +27,13 @@ prometheus::MetricFamily log_family(LogCounter const& logged) {
   return family;
 }
 
-// Some labels have an ordinary value "other", which does not mean that series were folded.
+// Labels with an ordinary value "other", or with names that users choose and that are not folded.
+constexpr std::array<std::string_view, 8> never_folded{"reason", "code_class", "method", "group",
+                                                       "region", "zone",       "rack",   "host"};
+
 bool is_folded(prometheus::ClientMetric const& metric) {
   return std::ranges::any_of(metric.label, [](auto const& label) {
-    return label.value == "other" && label.name != "reason" && label.name != "code_class";
+    return label.value == "other" && std::ranges::find(never_folded, label.name) == never_folded.end();
   });
 }
 
@@ -58,7 +61,8 @@ void ServiceSeries::request(std::string_view method, std::string_view route, uns
   if (route.empty() || status == 405) http_rejected.with({rejection(status)}).Increment();
 }
 
-std::string ServiceSeries::text(prometheus::Registry const& registry, ServiceState const& state, Families more) {
+std::string ServiceSeries::text(prometheus::Registry const& registry, ServiceState const& state, Families more,
+                                std::size_t cut_families) {
   auto families = registry.Collect();
   std::ranges::move(more, std::back_inserter(families));
   std::ranges::move(process_families(), std::back_inserter(families));
@@ -81,7 +85,8 @@ std::string ServiceSeries::text(prometheus::Registry const& registry, ServiceSta
   if (logged) families.push_back(log_family(*logged));
   auto const folded =
       std::ranges::count_if(families, [](auto const& family) { return std::ranges::any_of(family.metric, is_folded); });
-  families.push_back(single(Id::metrics_folded, static_cast<double>(folded)));
+  auto const incomplete = static_cast<std::size_t>(folded) + cut_families;
+  families.push_back(single(Id::metrics_folded, static_cast<double>(incomplete)));
   return exposition(std::move(families));
 }
 

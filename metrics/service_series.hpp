@@ -18,8 +18,10 @@ struct ServiceSeries {
   void request(std::string_view method, std::string_view route, unsigned status, double seconds);
   void loop_lag(double seconds) { lag.with({}).Observe(seconds); }
 
-  // Returns the text of GET /metrics: the registry's families, those of the state, and `more`.
-  [[nodiscard]] std::string text(prometheus::Registry const& registry, ServiceState const& state, Families more);
+  // Returns the text of GET /metrics: the registry's families, those of the state, and `more`, of which `cut_families`
+  // lack series.
+  [[nodiscard]] std::string text(prometheus::Registry const& registry, ServiceState const& state, Families more,
+                                 std::size_t cut_families = 0);
 
   void refused(std::string_view reason);
 

@@ -57,7 +57,8 @@ constexpr std::array table{
     counter(Id::log_messages, "chorus_log_messages_total", {"level"}, both,
             "Lines that were logged, by level (trace, debug, info, warning, error, critical)."),
     gauge(Id::metrics_folded, "chorus_metrics_folded_families", {}, both,
-          "Families of this service in which label values beyond the limit are folded into \"other\"."),
+          "Families of this service that do not show everything: label values beyond the limit are folded into "
+          "\"other\", or groups and workers beyond the first ones are left out."),
     histogram(
         Id::http_request_duration, "chorus_http_request_duration_seconds", Buckets::http_seconds,
         {"method", "route", "code_class"}, both,

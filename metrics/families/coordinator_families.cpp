@@ -41,6 +41,12 @@ void add_journal(Families& families, JournalScrape const& journal) {
 
 }  // namespace
 
+std::size_t cut_families(CoordinatorScrape const& scrape) {
+  constexpr std::size_t of_groups = 2;
+  return (scrape.groups.size() > groups_shown_max ? of_groups : 0) +
+         (scrape.heartbeats.size() > heartbeats_shown_max ? 1 : 0);
+}
+
 Families coordinator_families(CoordinatorScrape const& scrape) {
   Families families;
   families.push_back(by_op(Id::collectives_active, scrape.active));
