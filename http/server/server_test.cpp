@@ -277,6 +277,20 @@ TEST_CASE("a stream that ends before its length ends the connection, so that no 
   CHECK(all.ends_with("\r\n\r\npiece 2\npiece 1\n"));
 }
 
+TEST_CASE("a client that reads slowly but steadily gets all of a large answer") {
+  ServerLimits limits;
+  limits.body_stall_timeout = std::chrono::milliseconds(100);
+  LiveServer server(limits);
+  constexpr std::size_t bytes = 6'000'000;
+  for (auto const& path : {"/payload/" + std::to_string(bytes), std::string("/stream/0")}) {
+    CAPTURE(path);
+    RawClient slow(server.port(), 256 << 10);
+    slow.read_slowly(std::chrono::milliseconds(20));
+    slow.send(get(path));
+    CHECK(slow.receive_until(bytes));
+  }
+}
+
 TEST_CASE("a client that does not read its stream is dropped") {
   ServerLimits limits;
   limits.body_stall_timeout = std::chrono::milliseconds(50);

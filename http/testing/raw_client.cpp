@@ -62,6 +62,7 @@ bool RawClient::readable_within(std::chrono::milliseconds time) const {
 
 // False at the end of the connection.
 bool RawClient::receive() {
+  if (pause_.count() > 0) ::poll(nullptr, 0, static_cast<int>(pause_.count()));
   pollfd waiting{socket_, POLLIN, 0};
   if (::poll(&waiting, 1, patience_with_peer_ms) <= 0) throw std::runtime_error("the peer is silent");
   std::array<char, 65536> bytes;
@@ -95,6 +96,12 @@ Reply RawClient::reply(bool to_head) {
   reply.body = buffer_.substr(0, length);
   buffer_.erase(0, length);
   return reply;
+}
+
+bool RawClient::receive_until(std::size_t bytes) {
+  while (buffer_.size() < bytes)
+    if (!receive()) return false;
+  return true;
 }
 
 std::string RawClient::rest() {

@@ -27,8 +27,12 @@ class RawClient {
   // False if the peer does not take all bytes because it has closed.
   bool send(std::string_view text);
   void end_of_sending();
+  // From now on waits for so long before it takes the next 64 KiB, or what there is of them.
+  void read_slowly(std::chrono::milliseconds pause) { pause_ = pause; }
   // Reads one reply by its Content-Length; throws if the connection ends before, or no byte comes for ten seconds.
   [[nodiscard]] Reply reply(bool to_head = false);
+  // Reads until so many bytes have come. False if the connection ends before.
+  [[nodiscard]] bool receive_until(std::size_t bytes);
   // Reads everything until the peer closes or resets the connection.
   [[nodiscard]] std::string rest();
   // True if bytes or the end arrive within that time.
@@ -38,6 +42,7 @@ class RawClient {
   bool receive();
 
   int socket_;
+  std::chrono::milliseconds pause_{0};
   std::string buffer_;
 };
 

@@ -207,8 +207,9 @@ asio::awaitable<Wire::Moved> Wire::secure(std::unique_ptr<TlsStream> stream) {
 }
 
 asio::awaitable<boost::system::error_code> Wire::wait_for(TlsStream::Wait what) {
-  auto const readiness =
-      what == TlsStream::Wait::to_write ? asio::ip::tcp::socket::wait_write : asio::ip::tcp::socket::wait_read;
+  bool const writes = what == TlsStream::Wait::to_write;
+  if (writes) untaken_then_ = untaken_ = unacknowledged_bytes();
+  auto const readiness = writes ? asio::ip::tcp::socket::wait_write : asio::ip::tcp::socket::wait_read;
   auto const [error] = co_await socket_.async_wait(readiness, tuple_awaitable);
   co_return error;
 }
@@ -265,6 +266,7 @@ asio::awaitable<void> Wire::give_way(std::size_t bytes) {
 
 void Wire::begin_waiting() {
   waiting_since_ = std::chrono::steady_clock::now();
+  untaken_ = 0;
   deadline_ = patience_.until;
   if (patience_.stall.count() > 0) deadline_ = std::min(deadline_, waiting_since_ + patience_.stall);
 }
@@ -291,7 +293,20 @@ void Wire::expire() {
 }
 
 void Wire::expire_if_late(TimePoint now) {
-  if (now >= deadline_) expire();
+  if (now >= deadline_ && !is_still_taken(now)) expire();
+}
+
+// The system lets nothing be written before a third of its buffer, which may be megabytes, has been taken. A slow
+// reader is not a silent one: the bytes that it has acknowledged meanwhile count.
+bool Wire::is_still_taken(TimePoint now) {
+  if (now >= patience_.until || untaken_ == 0) return false;
+  auto const before = std::exchange(untaken_, unacknowledged_bytes());
+  auto const seconds = std::chrono::duration<double>(now - waiting_since_).count();
+  auto const least = seconds * static_cast<double>(patience_.bytes_per_second_min);
+  if (untaken_ >= before || static_cast<double>(untaken_then_ - untaken_) < least) return false;
+  moved_bytes_ += before - untaken_;
+  deadline_ = std::min(patience_.until, now + patience_.stall);
+  return true;
 }
 
 bool Wire::at_end() const { return reason_ == asio::error::eof; }
@@ -306,11 +321,15 @@ Wire::Peer Wire::peer() const {
   return (ready.revents & POLLERR) != 0 ? Peer::has_reset : Peer::has_closed;
 }
 
-bool Wire::is_acknowledged() const {
+std::size_t Wire::unacknowledged_bytes() const {
   int bytes = 0;
   auto const socket = const_cast<asio::ip::tcp::socket&>(socket_).native_handle();
-  if (!socket_.is_open() || ::ioctl(socket, SIOCOUTQ, &bytes) != 0) return false;
-  return bytes <= (ended_sending_ ? 1 : 0);  // the end of sending counts as a byte
+  bool const is_known = socket_.is_open() && ::ioctl(socket, SIOCOUTQ, &bytes) == 0;
+  return is_known ? static_cast<std::size_t>(bytes) : SIZE_MAX;
+}
+
+bool Wire::is_acknowledged() const {
+  return unacknowledged_bytes() <= (ended_sending_ ? 1 : 0);  // the end of sending counts as a byte
 }
 
 boost::system::error_code Wire::end_sending() {

@@ -93,6 +93,9 @@ class Wire {
   boost::asio::awaitable<Moved> write_tls(std::array<std::span<std::byte const>, 2> pieces);
   boost::asio::awaitable<void> give_way(std::size_t bytes);
   boost::asio::awaitable<boost::system::error_code> wait_for(TlsStream::Wait what);
+  // Bytes that were written and that the peer's system has not received yet; SIZE_MAX if that is unknown.
+  [[nodiscard]] std::size_t unacknowledged_bytes() const;
+  [[nodiscard]] bool is_still_taken(TimePoint now);
   void begin_waiting();
   Moved end_waiting(boost::system::error_code error, std::size_t bytes);
 
@@ -107,6 +110,9 @@ class Wire {
   TimePoint waiting_since_{};
   std::chrono::steady_clock::duration waited_{};
   std::uint64_t moved_bytes_ = 0;
+  // Unacknowledged bytes when the current wait for room to write began, and when it was last found late; 0: another
+  // wait.
+  std::size_t untaken_then_ = 0, untaken_ = 0;
   bool expired_ = false;
   std::size_t in_a_row_bytes_ = 0;  // bytes moved through TLS since other work of the thread could run
   bool anything_received_ = false;
