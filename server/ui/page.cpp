@@ -42,15 +42,16 @@ std::string cells(std::vector<std::string> const& texts) {
 }
 
 // For browsers without scripts: who is there, and who is in which group.
-std::string tables(std::vector<api::Worker> const& workers, std::vector<api::Group> const& groups) {
+std::string tables(std::vector<api::Worker> const& workers,
+                   std::vector<std::shared_ptr<api::Group const>> const& groups) {
   std::string text = "<table><caption>Workers</caption><tr><th>Worker<th>State<th>Heard<th>Address</tr>";
   for (auto const& worker : workers)
     text += cells({worker.id, worker.state, std::to_string(worker.heard_ms_ago) + " ms ago", worker.url});
   text += "</table><table><caption>Groups</caption><tr><th>Group<th>State<th>Epoch<th>Ranks in order</tr>";
   for (auto const& group : groups) {
     std::string members;
-    for (auto const& member : group.members) members += (members.empty() ? "" : ", ") + member.worker;
-    text += cells({group.name, group.state, std::to_string(group.epoch), members});
+    for (auto const& member : group->members) (members += members.empty() ? "" : ", ") += member.worker;
+    text += cells({group->name, group->state, std::to_string(group->epoch), members});
   }
   return text + "</table>";
 }
@@ -89,7 +90,7 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string page(api::Verdict const& verdict, std::string_view version, std::vector<api::Worker> const& workers,
-                 std::vector<api::Group> const& groups) {
+                 std::vector<std::shared_ptr<api::Group const>> const& groups) {
   auto const& sign = sign_of(verdict.level);
   std::string text(skeleton());
   // What comes from outside goes last, so that it cannot contain a mark that is still to be replaced.

@@ -2,6 +2,7 @@
 // scripts of server/ui/page draw the rest from the public JSON.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,8 @@
 namespace chorus::ui {
 
 [[nodiscard]] std::string page(api::Verdict const& verdict, std::string_view version,
-                               std::vector<api::Worker> const& workers, std::vector<api::Group> const& groups);
+                               std::vector<api::Worker> const& workers,
+                               std::vector<std::shared_ptr<api::Group const>> const& groups);
 
 // "&", "<", ">" and quotes as entities: names and error texts come from outside.
 [[nodiscard]] std::string escape_html(std::string_view text);

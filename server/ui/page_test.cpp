@@ -25,7 +25,7 @@ TEST_CASE("the verdict can be read without scripts") {
   group.name = "g";
   group.members.resize(1);
   group.members[0].worker = "w0";
-  auto const page = ui::page(red, version, {}, {group});
+  auto const page = ui::page(red, version, {}, {std::make_shared<api::Group const>(group)});
   for (auto const* part :
        {"data-level=\"red\"", "Broken", "3 of 4 workers ready", "group g is degraded", "w0", "1.2.3"})
     CHECK(mentions(page, part));

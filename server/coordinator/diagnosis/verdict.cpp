@@ -31,7 +31,7 @@ std::string seconds_ago(std::uint64_t ms) {
 
 bool is_lost(api::Worker const& worker) { return worker.state != "ready"; }
 bool is_late(api::Worker const& worker) { return !is_lost(worker) && worker.heard_ms_ago * 2 > worker.lease_ms; }
-bool is_degraded(api::Group const& group) { return group.state != "ready"; }
+bool is_degraded(std::shared_ptr<api::Group const> const& group) { return group->state != "ready"; }
 bool has_failed(api::Collective const& one) { return one.state == "failed"; }
 bool is_under_way(api::Collective const& one) {
   return one.state != "succeeded" && one.state != "cancelled" && !has_failed(one);
@@ -110,8 +110,9 @@ class Judge {
   }
 
   void look_at_groups() {
-    for (auto const& group : facts_.groups) {
-      if (is_degraded(group)) {
+    for (auto const& one : facts_.groups) {
+      auto const& group = *one;
+      if (is_degraded(one)) {
         auto const why = group.lost.empty() ? "not all members took its last epoch" : "it has lost " + join(group.lost);
         add("red", "group " + group.name + " is degraded: " + why + "; PUT it again to go on").group = group.name;
         continue;

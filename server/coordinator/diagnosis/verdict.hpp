@@ -1,6 +1,7 @@
 // Judges the health of the whole cluster in one sentence; a pure function of readable facts.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ namespace chorus::coordinator {
 
 struct Facts {
   std::vector<api::Worker> workers;
-  std::vector<api::Group> groups;
+  std::vector<std::shared_ptr<api::Group const>> groups;
   std::vector<api::Collective> collectives;  // newest first
   std::vector<api::Parameter> parameters;
   std::optional<std::string> journal_failure;

@@ -36,7 +36,7 @@ api::Collective collective(std::string id, std::string state) {
 Facts four_workers() {
   Facts facts;
   for (auto const* id : {"w0", "w1", "w2", "w3"}) facts.workers.push_back(worker(id, 900));
-  facts.groups.push_back(group("g", 4));
+  facts.groups.push_back(std::make_shared<api::Group const>(group("g", 4)));
   return facts;
 }
 
@@ -58,8 +58,10 @@ TEST_CASE("no worker has joined yet") {
 TEST_CASE("a lost member makes its group unusable, and is named with the time of its last sign of life") {
   auto facts = four_workers();
   facts.workers[3] = worker("w3", 4000, "lost");
-  facts.groups[0].state = "degraded";
-  facts.groups[0].lost = {"w3"};
+  auto degraded = group("g", 4);
+  degraded.state = "degraded";
+  degraded.lost = {"w3"};
+  facts.groups = {std::make_shared<api::Group const>(degraded)};
   auto const verdict = judge(facts);
   CHECK(verdict.level == "red");
   CHECK(verdict.text ==
@@ -73,8 +75,9 @@ TEST_CASE("a lost member makes its group unusable, and is named with the time of
 TEST_CASE("a lost worker that no group needs is amber, and so is a group that continues with fewer") {
   auto facts = four_workers();
   facts.workers[3] = worker("w3", 4000, "lost");
-  facts.groups[0] = group("g", 3);
-  facts.groups[0].requested.size = 4;
+  auto smaller = group("g", 3);
+  smaller.requested.size = 4;
+  facts.groups = {std::make_shared<api::Group const>(smaller)};
   auto const verdict = judge(facts);
   CHECK(verdict.level == "amber");
   REQUIRE(verdict.reasons.size() == 2);

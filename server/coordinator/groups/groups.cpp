@@ -224,8 +224,23 @@ api::Group const& Groups::publish(api::Group group, Membership const& membership
   if (standing.pairs || standing.gpus)
     ways_.emplace(group.name, Ways{std::move(standing.pairs), std::move(standing.gpus)});
   auto& place = groups_[group.name];
+  if (place) forget_members(*place);
   place = std::make_shared<api::Group>(std::move(group));
+  remember_members(*place);
   return *place;
+}
+
+void Groups::remember_members(api::Group const& group) {
+  for (auto const& member : group.members) names_by_worker_[member.worker].insert(group.name);
+}
+
+void Groups::forget_members(api::Group const& group) {
+  for (auto const& member : group.members) {
+    auto const names = names_by_worker_.find(member.worker);
+    if (names == names_by_worker_.end()) continue;
+    names->second.erase(group.name);
+    if (names->second.empty()) names_by_worker_.erase(names);
+  }
 }
 
 Standing Groups::standing(api::Group const& group) const {
@@ -260,6 +275,7 @@ void Groups::restore(std::vector<JournalGroup> groups, std::map<std::string, Jou
     if (kept.half_changed) half_changed_[name] = *kept.half_changed;
     if (kept.pairs) ways_[name].pairs = std::make_shared<PairLinks const>(std::move(*kept.pairs));
     if (kept.gpu_ways) ways_[name].gpus = std::make_shared<GpuWays const>(std::move(*kept.gpu_ways));
+    remember_members(kept.group);
     groups_.insert_or_assign(name, std::make_shared<api::Group>(std::move(kept.group)));
   }
 }
@@ -279,8 +295,9 @@ std::optional<std::string> Groups::change_failed(std::string_view name, std::uin
 std::vector<std::string> Groups::worker_lost(std::string_view id, std::uint64_t incarnation) {
   std::vector<std::string> degraded;
   auto const theirs = api::to_hex(incarnation);
-  for (auto& [name, group] : groups_) {
-    auto const is_the_one = [&](auto const& member) { return member.worker == id && member.incarnation == theirs; };
+  auto const is_the_one = [&](auto const& member) { return member.worker == id && member.incarnation == theirs; };
+  for (auto const& name : names_with(id)) {
+    auto& group = groups_.find(name)->second;
     if (std::ranges::none_of(group->members, is_the_one)) continue;
     lose(for_change(group), std::string(id));
     degraded.push_back(name);
@@ -299,6 +316,7 @@ http::Checked<Groups::Erased> Groups::erase(std::string_view name) {
   if (place == groups_.end()) return unknown_group(name);
   auto group = *place->second;
   groups_.erase(place);
+  forget_members(group);
   half_changed_.erase(group.name);
   ways_.erase(group.name);
   auto forgotten = epochs_.retire(group.name);
@@ -323,11 +341,9 @@ std::optional<http::Problem> Groups::unusable(api::Group const& group) const {
 }
 
 std::vector<std::string> Groups::names_with(std::string_view worker) const {
-  std::vector<std::string> names;
-  for (auto const& [name, group] : groups_)
-    if (std::ranges::any_of(group->members, [worker](auto const& member) { return member.worker == worker; }))
-      names.push_back(name);
-  return names;
+  auto const names = names_by_worker_.find(worker);
+  if (names == names_by_worker_.end()) return {};
+  return {names->second.begin(), names->second.end()};
 }
 
 }  // namespace chorus::coordinator

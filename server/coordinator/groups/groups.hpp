@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,7 +109,12 @@ class Groups {
   };
   static constexpr std::size_t deleted_names_kept = 4096;
 
+  void remember_members(api::Group const& group);
+  void forget_members(api::Group const& group);
+
   std::map<std::string, GroupSnapshot, std::less<>> groups_;
+  // Groups by their members: every list of workers and every status asks for them.
+  std::map<std::string, std::set<std::string>, std::less<>> names_by_worker_;
   std::map<std::string, Ways, std::less<>> ways_;                   // groups with other links than those of the levels
   std::map<std::string, std::uint32_t, std::less<>> half_changed_;  // the epoch that reached only some members
   std::map<std::string, std::uint32_t, std::less<>> drawn_ahead_;

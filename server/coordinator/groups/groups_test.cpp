@@ -337,9 +337,21 @@ TEST_CASE("a deleted group is unknown, and its name continues with higher epochs
   CHECK(group_of(groups, "g", membership, sized(1)).epoch == 1);
   CHECK(groups.names_with("a") == std::vector<std::string>{"g"});
   CHECK(groups.erase("g").value().group.epoch == 1);
+  CHECK(groups.names_with("a").empty());
   CHECK(groups.find("g").error().code == ProblemCode::unknown_group);
   CHECK(groups.erase("g").error().code == ProblemCode::unknown_group);
   CHECK(group_of(groups, "g", membership, sized(1)).epoch == 2);
+}
+
+TEST_CASE("the groups of a worker are those that it is a member of now") {
+  auto const membership = members({{"a", "r"}, {"b", "r"}});
+  Groups groups;
+  group_of(groups, "g", membership, listed({"a", "b"}));
+  group_of(groups, "h", membership, listed({"a"}));
+  CHECK(groups.names_with("a") == std::vector<std::string>{"g", "h"});
+  group_of(groups, "g", membership, listed({"b"}));
+  CHECK(groups.names_with("a") == std::vector<std::string>{"h"});
+  CHECK(groups.names_with("b") == std::vector<std::string>{"g"});
 }
 
 TEST_CASE("neighbouring sizes with the same choice make one line of the table") {

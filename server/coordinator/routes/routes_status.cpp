@@ -58,7 +58,7 @@ Facts StatusRoutes::facts() const {
   Facts facts;
   for (auto const& [id, worker] : parts_.cluster.membership().all())
     facts.workers.push_back(parts_.cluster.show(worker));
-  for (auto const& [name, group] : parts_.cluster.groups().all()) facts.groups.push_back(*group);
+  for (auto const& [name, group] : parts_.cluster.groups().all()) facts.groups.push_back(group);
   if (auto list = parts_.collectives.records().list(collectives_judged, ""); list.has_value())
     facts.collectives = std::move(list.value().items);
   for (auto const& [name, record] : parts_.parameters.all())
@@ -88,7 +88,7 @@ api::CoordinatorStatus StatusRoutes::status_of(Facts const& facts) const {
   status.workers = facts.workers.size();
   status.ready = parts_.cluster.membership().ready_count();
   status.groups = facts.groups.size();
-  for (auto const& group : facts.groups) status.degraded += group.state == "ready" ? 0 : 1;
+  for (auto const& group : facts.groups) status.degraded += group->state == "ready" ? 0 : 1;
   status.running = parts_.collectives.records().running();
   status.draining = facts.draining;
   status.journal = parts_.journal.on_disk();
