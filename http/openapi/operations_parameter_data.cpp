@@ -74,6 +74,7 @@ void add_parameter_data_operations(Table& table) {
               "by this reader, of a shard: its version is kept for pulls of parts of it with If-Match"},
              {"release", Type::text, "with If-Match: this reader lets go of the version that was kept"}})
       .reads_headers({{"Range", Type::text, "bytes=a-b"},
+                      {"If-Range", Type::text, "a tag: all of them, where they are not those with this tag any more"},
                       {"If-None-Match", Type::text, "304 if it has one of these tags"},
                       {"Chorus-Clock", Type::integer, "wait for what a reader at this clock is to see"}})
       .gives(200, "All of them.", {{octets_media}}, tagged())

@@ -27,3 +27,22 @@ TEST_CASE("invalid requests about parameters are refused") {
   CHECK(ParameterClient::values<float>(ParameterClient(cluster.worker(0).url, "c").pull("w").body) ==
         std::vector<float>(3));
 }
+
+TEST_CASE("a reader that goes on from former values gets all of the present ones") {
+  Cluster cluster(2);
+  cluster.make_group("g", {"w0"});
+  REQUIRE(cluster.coordinator.put("/v1/parameters/w", R"({"group":"g","shape":[4]})").status == 201);
+  ParameterClient owner(cluster.worker(0).url, "a"), other(cluster.worker(1).url, "b");
+  for (auto* client : {&owner, &other}) {
+    auto const tag = client->pull("w").header("ETag");
+    httplib::Headers const rest{{"Range", "bytes=4-7"}, {"If-Range", tag}};
+    auto const same = client->pull("w", rest);
+    CHECK(same.body.size() == (same.status == 206 ? 4 : 16));
+    CHECK(client->push("w", ParameterClient::bytes(std::vector<float>(4, 1))).status == 200);
+    auto const anew = client->pull("w", rest);
+    CHECK(anew.status == 200);
+    CHECK(anew.body == owner.pull("w").body);
+    CHECK(client->pull("w", {{"Range", "bytes=4-7"}}).status == 206);
+  }
+  CHECK(owner.pull("w", {{"Range", "bytes=4-7"}, {"If-Range", owner.pull("w").header("ETag")}}).status == 206);
+}

@@ -98,7 +98,7 @@ awaitable<http::Response> ParameterPulls::pull_here(http::Request const& request
   auto const none_match = find_tags(request.fields, "If-None-Match");
   if (!none_match) co_return none_match.error();
   auto const& spec = target.host->spec();
-  auto const cut = cut_of(request, spec.bytes());
+  auto cut = cut_of(request, spec.bytes());
   if (!cut) co_return refused(cut.error(), spec.bytes());
   auto const reader = request.query_value("release");
   if (reader && request.method == http::Method::head) {
@@ -127,6 +127,9 @@ awaitable<http::Response> ParameterPulls::pull_here(http::Request const& request
     if (may_repeat) response.again = pull_again(std::move(target.host), view->epoch, view->version, std::nullopt);
     co_return response;
   }
+  // A reader that goes on from former values gets all of the present ones.
+  auto const condition = request.fields.find("If-Range");
+  if (condition && *condition != '"' + what.tag + '"') cut = Cut{{0, spec.bytes()}, false};
   describe_values(response.fields, spec.dtype, shape_of(spec));
   if (cut->is_part) {
     response.status = 206;
@@ -162,8 +165,10 @@ awaitable<http::Response> ParameterPulls::pull_everywhere(http::Request const& r
   auto const none_match = find_tags(request.fields, "If-None-Match");
   if (!none_match) co_return none_match.error();
   auto const placement = target.placement;
-  auto const cut = cut_of(request, placement->bytes());
+  auto cut = cut_of(request, placement->bytes());
   if (!cut) co_return refused(cut.error(), placement->bytes());
+  // The tag is known only with the values. All of them are a correct answer to every If-Range.
+  if (request.fields.find("If-Range")) cut = Cut{{0, placement->bytes()}, false};
   Access::ReadConstraints constraints;
   constraints.min_version = conditions->min_version;
   constraints.clock = conditions->clock;
