@@ -185,6 +185,7 @@ awaitable<http::Response> ParameterPulls::pull_everywhere(http::Request const& r
     describe_values(response.fields, placement->dtype, placement->parameter.shape);
     if (cut->is_part) response.fields.set("Content-Range", http::content_range(cut->range, placement->bytes()));
     response.stream = found->stream;
+    response.stream_length = cut->range.length;
     co_return response;
   }
   auto const block = co_await acquire_prepared(tools_.pool, tools_.helper, is_head ? 0 : cut->range.length);
