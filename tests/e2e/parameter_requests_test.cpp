@@ -46,3 +46,14 @@ TEST_CASE("a reader that goes on from former values gets all of the present ones
   }
   CHECK(owner.pull("w", {{"Range", "bytes=4-7"}, {"If-Range", owner.pull("w").header("ETag")}}).status == 206);
 }
+
+TEST_CASE("a push under a condition is refused, because it would be applied in any case") {
+  Cluster cluster(1);
+  cluster.make_group("g");
+  REQUIRE(cluster.coordinator.put("/v1/parameters/w", R"({"group":"g","shape":[2]})").status == 201);
+  ParameterClient client(cluster.worker(0).url, "c");
+  auto const ones = ParameterClient::bytes(std::vector<float>(2, 1));
+  for (auto const* condition : {"If-Match", "If-None-Match"})
+    CHECK(client.push("w", ones, {}, "gradient", {{condition, "\"0.0\""}}).code() == "bad_request");
+  CHECK(client.pull("w").header("Parameter-Version") == "0");
+}

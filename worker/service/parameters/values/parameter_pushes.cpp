@@ -49,6 +49,10 @@ awaitable<http::Response> ParameterPushes::push(http::Request const& request, ht
 
 awaitable<http::Response> ParameterPushes::push_to(http::Request const& request, http::Body& body, PushKind kind,
                                                    bool pulls, ParameterTarget target) {
+  for (auto const* const condition : {"If-Match", "If-None-Match"})
+    if (request.fields.find(condition))
+      co_return Problem(ProblemCode::bad_request,
+                        std::string(condition) + " is not looked at here: a push applies to the values of its turn");
   if (target.is_lazy() && kind != PushKind::rows)
     co_return Problem(ProblemCode::unsupported, "rows are created lazily here: push rows");
   if (target.placement && kind == PushKind::rows)
