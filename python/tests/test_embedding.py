@@ -1,5 +1,6 @@
 """`chorus.torch.Embedding`: rows that owners have, beside torch.nn.Embedding."""
 
+import gc
 import pathlib
 import re
 import signal
@@ -56,6 +57,33 @@ def test_what_has_no_gradient_is_not_pushed(client: Client) -> None:
     assert table.push() is not None and table.push() is None
     assert table.parameter.pull().sum() == 2
     client.delete_parameter("kept")
+
+
+def test_rows_that_are_pulled_before_a_push_get_their_gradients_after_it(client: Client) -> None:
+    table = chorus.torch.Embedding(client.create_parameter("ahead", "all", [4, 1]))
+    here, ahead = table(torch.tensor([0, 1])), table(torch.tensor([1, 2]))
+    here.sum().backward()
+    assert table.push() is not None
+    ahead.sum().backward(retain_graph=True)
+    ahead.sum().backward()
+    assert table.push() is not None and table.push() is None
+    assert table.parameter.pull().ravel().tolist() == [1, 3, 2, 0]
+    client.delete_parameter("ahead")
+
+
+def test_rows_without_a_backward_pass_are_let_go(client: Client) -> None:
+    table = chorus.torch.Embedding(client.create_parameter("evaluated", "all", [4, 1]))
+
+    def tensors() -> int:
+        gc.collect()
+        return sum(isinstance(one, torch.Tensor) for one in gc.get_objects())
+
+    table(torch.tensor([0, 1]))
+    before = tensors()
+    for _ in range(10):
+        table(torch.tensor([0, 1]))
+    assert tensors() == before
+    client.delete_parameter("evaluated")
 
 
 def test_a_push_in_doubt_is_repeated_before_the_next_one() -> None:

@@ -40,8 +40,8 @@ class Embedding(torch.nn.Module):  # type: ignore[misc]
                 f"of one of {' '.join(_DTYPES)}"
             )
         self.parameter = parameter
-        self._pulled: list[tuple[Any, Any]] = []  # numbers of rows, and the rows, whose gradients come to be
-        self._waiting: list[tuple[Any, Any]] = []  # numbers of rows, and gradients, of the next push
+        self._computed: list[tuple[Any, Any]] = []  # numbers of rows, and gradients, since the last push
+        self._waiting: list[tuple[Any, Any]] = []  # the same of the next push
         self._pushed: dict[str, Any] | None = None  # the push that has to be repeated
 
     def extra_repr(self) -> str:
@@ -64,12 +64,14 @@ class Embedding(torch.nn.Module):  # type: ignore[misc]
         values = torch.empty(len(numbers), self.parameter.shape[1], dtype=_DTYPES[self.parameter.dtype])
         self.parameter.pull_rows(numbers, values)
         if torch.is_grad_enabled():
-            values.requires_grad_()
-            self._pulled.append((numbers, values))
+            # Rows of a call live as long as its graph: who never calls backward(), as in an evaluation, keeps none.
+            values.requires_grad_().register_hook(
+                lambda found: self._computed.append((numbers, found.detach().clone()))
+            )
         return torch.nn.functional.embedding(inverse, values)
 
     def push(self, *, clock: int | None = None, timeout: float | None = None) -> PushAnswer | None:
-        """Pushes the gradients of all rows looked up since the last push, as one push that counts once.
+        """Pushes the gradients of all backward passes since the last push, as one push that counts once.
 
         After an exception by which nothing was applied the next call pushes these gradients as well. After one that
         leaves the push in doubt (`Parameter.in_doubt`) it first repeats the push as it was. To do without, make another object of ``client.parameter(name)``.
@@ -86,8 +88,8 @@ class Embedding(torch.nn.Module):  # type: ignore[misc]
         """
         if self._pushed is not None:
             self._push(repeat=self.parameter.in_doubt, timeout=timeout)
-        self._waiting += [(numbers, values.grad) for numbers, values in self._pulled if values.grad is not None]
-        self._pulled.clear()
+        self._waiting += self._computed
+        self._computed.clear()
         if not self._waiting:
             return None
         numbers, gradients = (torch.cat(parts) for parts in zip(*self._waiting))
