@@ -338,6 +338,14 @@ def test_ranks_that_do_not_come_are_named(extension: None, tmp_path: pathlib.Pat
     assert caught.value.ranks == [1, 2]
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_has_no_worker_is_told_to_the_others(extension: None, rank: int) -> None:
+    found = ended("env", str(rank), program=misuse.STARTS_NO_WORKER)
+    (status, _, own), (other_status, _, told) = found[rank], found[1 - rank]
+    assert status == other_status == 1 and "link_checksum" in own
+    assert "BadArgument: " in told and "link_checksum" in told, told
+
+
 def test_a_store_that_fails_is_told_as_that(extension: None) -> None:
     from datetime import timedelta
 

@@ -141,3 +141,18 @@ dist.irecv(torch.ones(5), 1 - rank, tag=3)
 future = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(lambda future: future.value()[0])
 sys.stdout.write("ends\\n")
 """
+
+# A program of which one rank, that of the argument, cannot start its worker. Its process stays, as does that of a store.
+STARTS_NO_WORKER = """
+import os, sys, time, torch.distributed as dist, chorus.torch
+rank, wrong = int(os.environ["RANK"]), int(sys.argv[2])
+if rank == wrong:
+    os.environ["CHORUS_LINK_CHECKSUM"] = "perhaps"
+store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), 2, rank == 0)
+try:
+    dist.init_process_group("chorus", store=store, rank=rank, world_size=2)
+finally:
+    store.add("told", 1)
+    while store.add("told", 0) < 2:
+        time.sleep(0.01)
+"""

@@ -84,18 +84,22 @@ def create(store: Any, rank: int | None, size: int, timeout: timedelta) -> Any:
     """
     if rank is None or not 0 <= rank < size:  # new_group([]) comes so far, and would wait for a rank 0
         raise ValueError(f"a process group of {size} ranks, in which this process has rank {rank}")
-    extension = build.load()
     if lent := _lent.get():
-        return _made(extension, store, rank, size, timeout, lent.group.name, lent, lent.group.epoch)
+        return _made(build.load(), store, rank, size, timeout, lent.group.name, lent, lent.group.epoch)
     meeting = Meeting(store, rank, size, Deadline(timeout.total_seconds()))
-    shared = _session_of_default(extension)
-    member: Session | Guest = Guest(shared) if shared else Session(meeting.start, rank)
+    member: Session | Guest | None = None
     try:
+        extension = build.load()
+        shared = _session_of_default(extension)
+        member = Guest(shared) if shared else Session(meeting.start, rank)
         name = meeting.make_group(member.session)
         member.join(name, _left(meeting.deadline))
         return _made(extension, store, rank, size, timeout, name, member)
-    except BaseException:
-        member.abandon()
+    except BaseException as error:
+        if member is None:
+            meeting.give_up(error)
+        else:
+            member.abandon()
         raise
 
 
@@ -122,6 +126,10 @@ class Meeting:
             self._tell("start", begin)
         return self._told("start", "rank 0")
 
+    def give_up(self, error: BaseException) -> None:
+        """Tells the ranks that wait for this one why it has no worker: rank 0 waits for workers, others for the group."""
+        self._write_error("group" if self.rank == 0 else f"worker/{self.rank}", error)
+
     def make_group(self, session: Session | Lent) -> str:
         """Makes a group of the workers of all ranks, in the order of ranks; returns its name."""
         self._tell(f"worker/{self.rank}", lambda: {"id": session.worker.id})
@@ -146,10 +154,13 @@ class Meeting:
         try:
             told = dict(what())
         except Exception as error:
-            with contextlib.suppress(ChorusError):  # the store may be what has failed
-                self._write(key, {"error": f"{type(error).__name__}: {error}"})
+            self._write_error(key, error)
             raise
         self._write(key, told)
+
+    def _write_error(self, key: str, error: BaseException) -> None:
+        with contextlib.suppress(ChorusError):  # the store may be what has failed
+            self._write(key, {"error": f"{type(error).__name__}: {error}"})
 
     def _write(self, key: str, told: Mapping[str, str]) -> None:
         try:
