@@ -86,6 +86,7 @@ async function read_all() {
       const parameter = parameters.find(({name}) => name === tensor);
       if (!parameter) continue;
       assert.equal(dtype.toLowerCase(), parameter.dtype);
+      assert.deepEqual(shape.slice(1), parameter.shape.slice(1), "rows are told");
       assert.equal(end - begin, elements * element_bytes[parameter.dtype]);
       found.get(tensor).push({worker: file, bytes: data.subarray(begin, end)});
     }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include <atomic>
+#include <boost/json/parse.hpp>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -89,6 +91,38 @@ TEST_CASE(
     CHECK(client.repeat("w", gradient(3), 3).json().at("version") == 4);
     CHECK(values(*cluster) == expected);
   }
+}
+
+namespace {
+
+std::string content(files::path const& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("the files of a checkpoint tell other readers the rows of a parameter, and the manifest how it was made") {
+  TemporaryDirectory const directory;
+  auto const cluster = start(2, directory.path);
+  REQUIRE(make(*cluster, "{" + adam + R"(,"shards":2,"nonfinite":"zero"})").status == 201);
+  REQUIRE(checkpoint(*cluster).status == 201);
+  auto const checkpoint = directory.path / "c/checkpoint-000000000001";
+  std::uint64_t rows = 0;
+  for (auto const* const name : {"w0.safetensors", "w1.safetensors"}) {
+    auto const file = content(checkpoint / name);
+    std::uint64_t header = 0;
+    std::memcpy(&header, file.data(), sizeof header);
+    auto const shape = boost::json::parse(file.substr(sizeof header, header)).at("w").at("shape").as_array();
+    REQUIRE(shape.size() == 2);
+    CHECK(shape[1] == 7);
+    rows += shape[0].to_number<std::uint64_t>();
+  }
+  CHECK(rows == 1000);
+  auto const manifest = boost::json::parse(content(checkpoint / "manifest.json"));
+  auto const metadata = boost::json::parse(std::string(manifest.at("parameters").at(0).at("metadata").as_string()));
+  CHECK(metadata.at("optimizer").at("name") == "adam");
+  CHECK(metadata.at("nonfinite") == "zero");
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include "worker/service/parameters/shards/checkpoint_store.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "http/json/json.hpp"
 #include "worker/parameters/checkpoints/leftovers.hpp"
@@ -27,6 +28,22 @@ struct Written {
   parameters::ShardImage image;
 };
 
+// Shape of the values for readers of the file: of whole rows, or empty, which is one dimension.
+std::vector<std::uint64_t> shape_in_file(parameters::ShardSpec const& spec) {
+  if (spec.row_elements == 0 || spec.shape.empty()) return {};
+  auto shape = spec.shape;
+  shape.front() = spec.elements() / spec.row_elements;
+  return shape;
+}
+
+// What the parameter was made with, the same from all of its shards.
+std::string metadata_of(parameters::ShardSpec const& spec) {
+  constexpr std::array nonfinite{"accept", "reject", "zero"};
+  return R"({"optimizer":)" + http::encode(spec.optimizer) + R"(,"initializer":)" + http::encode(spec.initializer) +
+         R"(,"staleness":)" + std::to_string(spec.staleness) + R"(,"reduce":")" + (spec.averages ? "avg" : "sum") +
+         R"(","nonfinite":")" + nonfinite.at(static_cast<std::size_t>(spec.nonfinite)) + R"("})";
+}
+
 // The following functions run on the disk's threads.
 Checked<std::string> write_there(checkpoints::Files& files, std::string const& directory, std::uint64_t number,
                                  std::string const& file, std::vector<Written> const& written) {
@@ -34,11 +51,12 @@ Checked<std::string> write_there(checkpoints::Files& files, std::string const& d
   checkpoints::Manifest part;
   part.number = number;
   for (auto const& [spec, image] : written) {
-    checkpoints::ShardContent content{spec.parameter, spec.begin, spec.end, {}, http::encode(image.state), {}};
+    checkpoints::ShardContent content{spec.parameter,     spec.begin, spec.end, {}, http::encode(image.state),
+                                      shape_in_file(spec)};
     for (auto const& array : image.arrays)
       content.arrays.push_back({array.name, array.dtype, array.elements_each, array.content.bytes});
     contents.push_back(std::move(content));
-    checkpoints::ParameterRecord record{spec.parameter, std::string(name(spec.dtype)), spec.shape, "{}"};
+    checkpoints::ParameterRecord record{spec.parameter, std::string(name(spec.dtype)), spec.shape, metadata_of(spec)};
     if (std::ranges::find(part.parameters, record) == part.parameters.end())
       part.parameters.push_back(std::move(record));
   }
