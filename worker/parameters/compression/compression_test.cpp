@@ -312,6 +312,15 @@ TEST_CASE("the encoder gives the example of the format's page") {
 }
 
 // Gradient descent by decoded gradients, on a quadratic function whose curvatures differ by a factor of 100.
+TEST_CASE("a gradient with more infinities than top_k sends leaves none to the next gradients") {
+  auto top_k = encoder(settings_of(Compression::top_k, 0.25), 8);
+  auto const first =
+      decoded(Compression::top_k, encoded(top_k, {infinity, 1, -infinity, not_a_number, 2, infinity, 3, 4}), 8);
+  CHECK(std::ranges::count_if(first, [](float x) { return !std::isfinite(x); }) == 2);
+  CHECK(std::ranges::all_of(top_k.residual(), [](float x) { return std::isfinite(x); }));
+  CHECK(decoded(Compression::top_k, encoded(top_k, {0, 0, 5, 0, 0, 0, 0, 0}), 8) == Floats{0, 0, 5, 0, 0, 0, 0, 4});
+}
+
 TEST_CASE("training converges with every compression, as it does without") {
   for (auto const& settings :
        {settings_of(Compression::f16), settings_of(Compression::bf16), settings_of(Compression::top_k, 0.05),

@@ -121,6 +121,10 @@ void GradientEncoder::encode_top_k(std::span<float const> gradient, std::span<fl
     residual[index] = 0;
     ++sent;
   }
+  // What is not finite and was too much to be sent would spoil the later gradients of its elements.
+  if (least == std::numeric_limits<float>::infinity())
+    for (auto& rest : residual)
+      if (!is_finite(rest)) rest = 0;
 }
 
 void GradientEncoder::encode_two_bit(std::span<float const> gradient, std::span<float> residual) {

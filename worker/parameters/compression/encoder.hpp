@@ -25,8 +25,9 @@ class GradientEncoder {
 
   // Encodes gradient + residual for the elements from first_element on, the part of one shard. The error becomes the
   // new residual, so a repeated push must send the same bytes again and not encode again. The bytes are valid until the
-  // next call. A NaN or an infinity is sent as it is, by top_k before all other elements, and leaves no residual;
-  // two_bit has no code for it. Errors: nonfinite (two_bit only); then the residual is unchanged.
+  // next call. A NaN or an infinity is sent as it is, by top_k before all other elements, and leaves no residual, also
+  // where there are more of them than top_k sends; two_bit has no code for it. Errors: nonfinite (two_bit only); then
+  // the residual is unchanged.
   [[nodiscard]] Result<std::span<std::byte const>> encode(std::uint64_t first_element, std::span<float const> gradient);
 
   // The residual of each element. The client saves it with its own checkpoint, and restores it.
