@@ -263,6 +263,11 @@ def test_a_program_that_ends_in_the_midst_of_its_calls(extension: None) -> None:
         assert (status, output) == (0, "ends\n"), errors
 
 
+def test_a_program_that_ends_while_its_threads_wait_for_messages(extension: None) -> None:
+    for found in ended("env", program=misuse.LISTENS):
+        assert found == (0, "ends\n", "")
+
+
 def test_two_groups_at_once(ranks: Any) -> None:
     sums = [sum(3000.0 * (number + step) for step in range(20)) for number in range(3)]
     assert ranks(3, misuse.works_in_two_groups_at_once) == [(False, 3.0**10, sums)] * 3

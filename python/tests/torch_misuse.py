@@ -156,3 +156,21 @@ finally:
     while store.add("told", 0) < 2:
         time.sleep(0.01)
 """
+
+# A program that ends while threads of its own, which are daemons, wait for messages.
+LISTENS = """
+import sys, threading, torch, torch.distributed as dist, chorus.torch
+dist.init_process_group("chorus")
+rank, waiting = dist.get_rank(), threading.Barrier(9)
+
+def listens(tag):
+    request = dist.irecv(torch.empty(1), 1 - rank, tag=tag)
+    waiting.wait()
+    request.wait()
+
+for tag in range(8):
+    threading.Thread(target=listens, args=(tag,), daemon=True).start()
+waiting.wait()
+dist.barrier()
+sys.stdout.write("ends\\n")
+"""

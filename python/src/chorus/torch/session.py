@@ -16,7 +16,7 @@ from ..errors import ChorusError
 from ..native.group import Group
 from ..native.worker import Worker
 from ..programs import LocalCoordinator
-from . import ending
+from . import build, ending
 
 _LEAVE_S = 2.0  # how long others may take to leave, once all have met
 _POLL_S = 0.005
@@ -60,7 +60,8 @@ class Session:
     def __init__(self, agree: Callable[[Callable[[], Mapping[str, str]]], Mapping[str, str]], rank: int) -> None:
         self._coordinator: LocalCoordinator | None = None
         self._group: Group | None = None
-        self._process, self._timeout_s, self._ended = os.getpid(), 0.0, False
+        self._process, self._timeout_s = os.getpid(), 0.0
+        self._ended = self._ends_interpreter = False
         self.drains: list[Callable[[], None]] = []
         try:
             told = agree(self._begin)
@@ -76,7 +77,7 @@ class Session:
             self._close_coordinator()
             raise
         ending.watch()
-        atexit.register(self.end)
+        atexit.register(self._end_with_interpreter)
 
     @property
     def session(self) -> Session:
@@ -94,6 +95,10 @@ class Session:
         """Waits for the group; its members meet when they end, at most as long as this may take."""
         self._group, self._timeout_s = self.worker.join(group, timeout), timeout
 
+    def _end_with_interpreter(self) -> None:
+        self._ends_interpreter = True
+        self.end()
+
     def end(self) -> None:
         """Waits until the other ranks end as well, and ends the worker: a slower rank would lose this one otherwise.
 
@@ -107,6 +112,8 @@ class Session:
             with contextlib.suppress(ChorusError):
                 self._group.barrier(timeout=self._timeout_s)
                 have_met = True
+        if self._ends_interpreter:
+            build.load().begin_interpreter_end()
         self.worker.close()
         self._drain()  # callbacks in Python cannot run when the interpreter has ended
         if have_met and self._coordinator is not None:
@@ -127,7 +134,7 @@ class Session:
     def abandon(self) -> None:
         """Ends the worker at once."""
         self._ended = True
-        atexit.unregister(self.end)
+        atexit.unregister(self._end_with_interpreter)
         self.worker.close()
         self._close_coordinator()
 

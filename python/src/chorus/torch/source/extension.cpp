@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "interpreter.hpp"
 #include "process_group.hpp"
 
 namespace chorus::process_group {
@@ -74,4 +75,5 @@ py::object member_of(c10::intrusive_ptr<Base> const& group) {
 PYBIND11_MODULE(chorus_process_group, module) {
   module.def("make", &chorus::process_group::make);
   module.def("member_of", &chorus::process_group::member_of);
+  module.def("begin_interpreter_end", &chorus::process_group::InterpreterEnd::begin);
 }

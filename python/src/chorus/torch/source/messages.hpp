@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "failure.hpp"
+#include "interpreter.hpp"
 #include "membership.hpp"
 #include "memory.hpp"
 
@@ -108,6 +109,7 @@ class MessageWork final : public c10d::Work {
   bool isCompleted() override { return transfer_->test() && conclude(); }
   bool isSuccess() const override { return const_cast<MessageWork*>(this)->isCompleted() && Work::isSuccess(); }
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override {
+    InterpreterEnd const end;
     if (!transfer_->wait(timeout))
       throw std::runtime_error(what_ + ": not within " + std::to_string(timeout.count()) + " ms");
     conclude();

@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "interpreter.hpp"
+
 namespace chorus::process_group {
 
 class Queue;
@@ -310,6 +312,7 @@ class Queue {
 };
 
 inline bool Call::wait(std::chrono::milliseconds timeout) {
+  InterpreterEnd const end;
   if (auto const queue = isCompleted() ? nullptr : queue_.lock()) {
     queue->expect(*this);
     if (timeout == kNoTimeout) queue->help(*this);
