@@ -135,6 +135,10 @@ def test_groups_of_some_ranks(ranks: Any) -> None:
     ]
 
 
+def test_groups_that_all_ranks_have_destroyed_are_deleted(ranks: Any) -> None:
+    assert ranks(3, stories.ends_groups) == [(5, 2)] * 3
+
+
 def test_process_groups_that_are_made_anew(ranks: Any, tmp_path: pathlib.Path) -> None:
     assert ranks(2, stories.begins_again, str(tmp_path)) == [[2.0, 2.0]] * 2
 

@@ -14,6 +14,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+import chorus
+from chorus.torch import build, rendezvous
+
 OP = dist.ReduceOp
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
@@ -173,6 +176,30 @@ def makes_groups(rank: int, size: int) -> Any:
             dist.all_reduce(x, group=group)
             found.append((dist.get_rank(group), x.item()))
     return found
+
+
+def ends_groups(rank: int, size: int) -> Any:
+    """Makes groups and destroys them, and returns the groups that the coordinator knows before and after."""
+    session = rendezvous._session_of_default(build.load())
+    assert session is not None
+    url = session.url
+
+    def known() -> int:
+        dist.barrier()
+        with chorus.Client(url) as client:
+            return len(client.groups())
+
+    groups = [dist.new_group(ranks) for ranks in ([0, 2], [1, 2], None, None)]
+    before = known()
+    while groups:
+        if (group := groups.pop(0)) is not dist.GroupMember.NON_GROUP_MEMBER:
+            dist.all_reduce(torch.ones(3), group=group)
+            if len(groups) > 0 or rank != 1:  # the last group stays, as one of its ranks does not end it
+                dist.destroy_process_group(group)
+    del group
+    after = known()
+    dist.barrier()  # the last group goes with the default one
+    return before, after
 
 
 def begins_again(rank: int, size: int, folder: str) -> Any:

@@ -91,7 +91,7 @@ def create(store: Any, rank: int | None, size: int, timeout: timedelta) -> Any:
     try:
         extension = build.load()
         shared = _session_of_default(extension)
-        member = Guest(shared) if shared else Session(meeting.start, rank)
+        member = Guest(shared, store, size) if shared else Session(meeting.start, rank)
         name = meeting.make_group(member.session)
         member.join(name, _left(meeting.deadline))
         return _made(extension, store, rank, size, timeout, name, member)

@@ -20,6 +20,7 @@ from . import build, ending
 
 _LEAVE_S = 2.0  # how long others may take to leave, once all have met
 _POLL_S = 0.005
+_DELETE_S = 2.0  # what the deletion of a group may take
 
 # Options of `chorus.Worker`, by the variables that chorus-worker reads as well.
 _TEXTS = {
@@ -167,16 +168,34 @@ class Lent:
 
 
 class Guest:
-    """A process group that uses the worker of the default process group, and leaves it as it is."""
+    """A process group that uses the worker of the default process group, and leaves it as it is.
 
-    def __init__(self, session: Session | Lent) -> None:
-        self.session = session
+    Parameters
+    ----------
+    session : Session or Lent
+        Has the worker.
+    store : torch.distributed.Store
+        Of this process group alone.
+    size : int
+        The number of its ranks.
+    """
+
+    def __init__(self, session: Session | Lent, store: Any, size: int) -> None:
+        self.session, self._store, self._size = session, store, size
+        self._group: str | None = None
 
     def join(self, group: str, timeout: float) -> None:
-        """Does nothing: no members meet when this process group ends."""
+        """Does not wait: no members meet when this process group ends."""
+        self._group = group
 
     def end(self) -> None:
-        """Does nothing."""
+        """The last rank deletes the group: workers and coordinator would keep it as long as the default process group."""
+        worker = self.session.worker
+        if self._group is None or worker.closed:
+            return
+        with contextlib.suppress(ChorusError, RuntimeError):  # the store may have ended
+            if self._store.add("chorus/ended", 1) == self._size:
+                worker.delete_group(self._group, _DELETE_S)
 
     def abandon(self) -> None:
         """Does nothing."""
