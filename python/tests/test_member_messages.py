@@ -1,6 +1,7 @@
 """Messages between two workers of this process."""
 
 import threading
+import weakref
 from typing import Any
 
 import numpy
@@ -112,6 +113,21 @@ def test_a_member_sends_itself_messages(pair: Pair) -> None:
         assert group.sendrecv(large, rank, into, rank).bytes == 800_000 and (into == large).all()
 
     pair.both(story)
+
+
+def test_arrays_of_sends_that_nobody_waits_for_are_let_go_while_a_receive_waits(pair: Pair) -> None:
+    sender, receiver = pair.groups
+    listening = sender.recv(numpy.zeros(1), 1, tag=9, async_op=True)
+    sent: list[weakref.ref[Any]] = []
+    for number in range(50):
+        array, out = numpy.full(100, number), numpy.zeros(100, int)
+        sent.append(weakref.ref(array))
+        sender.send(array, 1, async_op=True)
+        receiver.recv(out, 0)
+        assert (out == number).all()
+    del array
+    assert sum(one() is not None for one in sent) < 10
+    assert listening.cancel()
 
 
 def test_a_message_that_does_not_fit_ends_the_epoch_on_both_members(own_pair: Pair) -> None:

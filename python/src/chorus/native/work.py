@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import ctypes
+import itertools
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -128,10 +129,13 @@ class Requests:
         self._open: collections.deque[Request] = collections.deque()
 
     def add(self, request: Request) -> None:
-        """Keeps a request, and lets go of the first ones if they have ended."""
+        """Keeps a request, and lets go of others that have ended: it looks at two of them, each in its turn."""
         with self._lock:
-            while self._open and self._open[0].test():
-                self._open.popleft()
+            for first in list(itertools.islice(self._open, 2)):
+                if first.test():
+                    self.drop(first)
+                else:
+                    self._open.rotate(-1)
             self._open.append(request)
 
     def drop(self, request: Request) -> None:
