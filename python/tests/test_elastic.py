@@ -89,6 +89,12 @@ def test_a_rank_that_others_are_ahead_of_is_caught_up(extension: None) -> None:
     assert set().union(*(one["steps"] for one in found)) == set(range(10))
 
 
+def test_a_rank_that_is_lost_while_the_process_group_is_made_holds_up_the_others_for_a_moment(extension: None) -> None:
+    found, errors = trained("2:dies_entering:0")
+    assert re.findall("local rank . ended", errors) == ["local rank 2 ended"]
+    assert len({one["steps"][-1] for one in found}) == 1 and len(found) == 3
+
+
 @pytest.mark.parametrize("place", ["0", "2"])
 def test_a_rank_that_comes_back_when_the_others_have_ended_says_so(extension: None, place: str) -> None:
     ran = launched("--nproc", "3", "--restarts", "1", str(PROGRAM), f"{place}:comes_late:5", status=1)

@@ -21,6 +21,7 @@ from . import build
 from .session import Guest, Lent, Session
 
 ASK_S = 2.0  # what a request may take, also when less is left
+_ENTER_S = 15.0  # what ranks that have just met may take to make a process group, before one is taken for lost
 _EARLY_S = 0.1  # how much too early a wait of a store may end
 _ADDRESS_BYTES = 320  # a host's name, and a port
 
@@ -41,6 +42,7 @@ def enter(lent: Lent, timeout: float) -> None:
         A member is lost, or late; the epoch is over.
     """
     group, limit = lent.group, timedelta(seconds=timeout)
+    lent.timeout = limit
     host, address = urlsplit(lent.worker.url).hostname, bytearray(_ADDRESS_BYTES)
     try:
         if group.rank == 0:
@@ -52,8 +54,13 @@ def enter(lent: Lent, timeout: float) -> None:
             store = TCPStore(host, int(port), group.size, False, limit, wait_for_workers=False)
         token = _lent.set(lent)  # init_process_group calls create() in this thread
         try:
+            # It waits in the store for all ranks, where nobody notices that one is lost.
             distributed_c10d.init_process_group(
-                "chorus", store=store, rank=group.rank, world_size=group.size, timeout=limit
+                "chorus",
+                store=store,
+                rank=group.rank,
+                world_size=group.size,
+                timeout=min(limit, timedelta(seconds=_ENTER_S)),
             )
         finally:
             _lent.reset(token)
@@ -85,7 +92,7 @@ def create(store: Any, rank: int | None, size: int, timeout: timedelta) -> Any:
     if rank is None or not 0 <= rank < size:  # new_group([]) comes so far, and would wait for a rank 0
         raise ValueError(f"a process group of {size} ranks, in which this process has rank {rank}")
     if lent := _lent.get():
-        return _made(build.load(), store, rank, size, timeout, lent.group.name, lent, lent.group.epoch)
+        return _made(build.load(), store, rank, size, lent.timeout, lent.group.name, lent, lent.group.epoch)
     meeting = Meeting(store, rank, size, Deadline(timeout.total_seconds()))
     member: Session | Guest | None = None
     try:

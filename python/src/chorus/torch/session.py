@@ -8,6 +8,7 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from ..client import Client
@@ -153,10 +154,16 @@ class Lent:
         The coordinator.
     group : Group
         A membership of `worker`.
+
+    Attributes
+    ----------
+    timeout : timedelta
+        Of each call.
     """
 
     def __init__(self, url: str, worker: Worker, group: Group) -> None:
         self.url, self.worker, self.group = url, worker, group
+        self.timeout = timedelta()
         self.drains: list[Callable[[], None]] = []
 
     @property
