@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from typing import Any
 
 import numpy
@@ -22,13 +23,6 @@ def fails_on_one(group: chorus.Group) -> None:
     if group.rank == 1:
         raise ZeroDivisionError("rank 1 divides")
     group.all_reduce(numpy.ones(3))  # has no partner any more
-
-
-def is_killed_on_one(group: chorus.Group) -> None:
-    group.barrier()
-    if group.rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    group.barrier()
 
 
 def cannot_be_sent(group: chorus.Group) -> Any:
@@ -59,3 +53,25 @@ def own_pids(group: chorus.Group, path: str) -> None:
     if group.rank == 1:
         raise RuntimeError("ended")
     group.barrier(timeout=600)
+
+
+def ends_on_one(group: chorus.Group, how: str) -> None:
+    group.barrier()
+    if group.rank == 1:
+        match how:
+            case "raise SystemExit":
+                raise SystemExit(3)
+            case "exit of a text":
+                sys.exit("no data")
+            case "exit of 0":
+                sys.exit(0)
+            case "_exit":
+                os._exit(4)
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "kill with a child":
+                if os.fork() == 0:  # has the rank's end of the pipe as well
+                    signal.alarm(30)
+                    signal.pause()
+                os.kill(os.getpid(), signal.SIGKILL)
+    group.barrier()

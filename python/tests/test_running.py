@@ -38,10 +38,40 @@ def test_the_first_failure_is_raised_with_its_rank(library: Library, bare: Fleet
     assert "in fails_on_one" in str(caught.value)  # where it was
 
 
-def test_a_rank_that_is_killed_is_named_and_not_those_that_lost_it(library: Library, bare: Fleet) -> None:
-    with pytest.raises(chorus.RankFailed, match="process of rank 1 ended with exit code -9") as caught:
-        chorus.run(2, stories.is_killed_on_one, coordinator=bare.coordinator.url)
+@pytest.mark.parametrize(
+    "how, told",
+    [
+        ("raise SystemExit", "rank 1 failed: SystemExit: 3"),
+        ("exit of a text", "rank 1 failed: SystemExit: no data"),
+        ("exit of 0", "rank 1 failed: SystemExit: 0"),
+        ("_exit", "process of rank 1 ended with status 4"),
+        ("kill", "process of rank 1 ended with signal SIGKILL"),
+        ("kill with a child", "process of rank 1 ended with signal SIGKILL"),
+    ],
+)
+def test_a_rank_that_ends_is_named_and_not_those_that_lost_it(
+    library: Library, bare: Fleet, how: str, told: str
+) -> None:
+    with pytest.raises(chorus.RankFailed, match=told) as caught:
+        chorus.run(2, stories.ends_on_one, how, coordinator=bare.coordinator.url, timeout=20)
     assert caught.value.ranks == [1]
+
+
+def test_a_rank_that_ends_while_it_sends_its_result_is_named() -> None:
+    class Killed:
+        exitcode = -signal.SIGRTMIN - 1  # a signal without a name
+
+        def join(self, timeout: float) -> None:
+            ...
+
+    ranks = _Ranks()
+    mine, theirs = multiprocessing.Pipe()
+    os.write(theirs.fileno(), (1000).to_bytes(4, "big") + b"some of 1000 bytes")
+    theirs.close()
+    ranks._pipes.append(mine)
+    ranks._processes.append(Killed())  # type: ignore[arg-type]
+    with pytest.raises(chorus.RankFailed, match="process of rank 0 ended with signal 35"):
+        ranks.results(Deadline(None))
 
 
 def test_a_cause_is_preferred_to_what_others_saw_of_it() -> None:
@@ -91,6 +121,8 @@ with chorus.init() as group:
     sys.stdout.flush()
     if sys.argv[1:] == ["fail"] and group.rank == 1:
         sys.exit(7)
+    if sys.argv[1:] == ["exit"] and group.rank == 0:
+        sys.exit(0)
     if sys.argv[1:] == ["wait"]:
         group.barrier() if group.rank == 1 else sys.stdin.read()
 """
@@ -142,6 +174,12 @@ def test_a_launched_program_that_fails_ends_the_others(library: Library, program
     assert one.returncode == 7 and "local rank 1 ended with status 7" in errors
 
 
+def test_a_launched_program_that_ends_by_exit_of_0_is_not_lost_by_the_others(library: Library, program: str) -> None:
+    one = launched("--nproc", "2", program, "exit")
+    _, errors = one.communicate()
+    assert (one.returncode, errors) == (0, "")
+
+
 class Ends:
     """A process that runs for so many looks and ends then."""
 
@@ -158,6 +196,7 @@ class Ends:
     [
         ([(0, 1), (1, 7)], 7, "local rank 1 ended with status 7"),  # rank 0 has lost rank 1
         ([(0, 1), (0, -9)], 137, "local rank 1 ended with signal SIGKILL"),
+        ([(0, -40)], 168, "local rank 0 ended with signal 40"),  # which has no name
         ([(0, 7), (1, 1)], 7, "local rank 0 ended with status 7"),
         ([(0, 1)], 1, "local rank 0 ended with status 1"),
         (

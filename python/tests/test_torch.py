@@ -240,8 +240,9 @@ def test_a_program_that_ends_by_an_exception_keeps_nobody_waiting(extension: Non
     assert "all_reduce, call 1 of rank 0 of 2" in told and "(rank 1)" in told, told
 
 
-def test_a_program_that_ends_by_exit_keeps_nobody_waiting(extension: None) -> None:
-    (first, _, told), (second, _, said) = ended("env", program=misuse.EXITS)
+@pytest.mark.parametrize("way", ["sys.exit", "exit"])
+def test_a_program_that_ends_by_exit_keeps_nobody_waiting(extension: None, way: str) -> None:
+    (first, _, told), (second, _, said) = ended("env", program=misuse.EXITS.replace("sys.exit", way))
     assert first == second == 1 and said == "rank 1 gives up\n"
     assert "recv of rank 0 of 2" in told and "(rank 1)" in told, told
 

@@ -150,8 +150,7 @@ class Ranks:
 def _told(failed: dict[int, int]) -> int:
     """Says which ranks have failed, and returns the status of the first."""
     for rank, status in failed.items():
-        how = f"status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
-        print(f"chorus.launch: local rank {rank} ended with {how}", file=sys.stderr)
+        print(f"chorus.launch: local rank {rank} ended with {programs.described(status)}", file=sys.stderr)
     if len(failed) > 1:
         print("chorus.launch: which of these has failed first is not known: see what they say", file=sys.stderr)
     status = next(iter(failed.values()))

@@ -23,6 +23,14 @@ def end_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
+def described(status: int | None) -> str:
+    """Says how a process has ended, by what subprocess and multiprocessing return: "status 1", "signal SIGKILL"."""
+    if status is None or status >= 0:
+        return f"status {status}"
+    known = {int(one): one.name for one in signal.Signals}
+    return f"signal {known.get(-status, -status)}"
+
+
 def find(name: str) -> str:
     """Returns the path of a program: in the folder CHORUS_BIN, beside the library CHORUS_LIBRARY, in the package, or on PATH.
 

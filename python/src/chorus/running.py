@@ -16,18 +16,20 @@ import traceback
 import uuid
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from .deadline import Deadline
 from .errors import ChorusError, NoAnswer
 from .native.problems import Aborted, RankFailed
 from .problems import DeadlineExceeded, EpochFenced, PeerLost
-from .programs import PATIENCE_S, LocalCoordinator
+from .programs import PATIENCE_S, LocalCoordinator, described
 from .ranks import Place, join
 
 # What a member sees when another one has failed: the other one's failure is looked for so long.
 _CONSEQUENCES = (Aborted, DeadlineExceeded, EpochFenced, PeerLost)
 _CAUSE_S = 1.0
+_LOOK_S = 1.0  # between looks at processes of which some other process keeps the pipe open
 
 
 def run(
@@ -69,8 +71,8 @@ def run(
     Raises
     ------
     RankFailed
-        A rank's function raised, which is ``__cause__``, or its process ended; ``ranks`` names the first one. The
-        others are ended.
+        A rank's function raised, which is ``__cause__``, also SystemExit of any status; or its process ended, and the
+        text says how. ``ranks`` names the first one. The others are ended.
     NoAnswer
         It has not ended within `timeout`; it is ended.
 
@@ -116,8 +118,10 @@ class _Ranks:
         failure: RankFailed | None = None
         open_pipes = dict(enumerate(self._pipes))
         while open_pipes:
-            ready = multiprocessing.connection.wait(list(open_pipes.values()), deadline.left())
-            for rank in [rank for rank, pipe in open_pipes.items() if pipe in ready]:
+            # A process that was forked by a rank may outlive it, and has its end of the pipe as well.
+            gone = {rank for rank, process in enumerate(self._processes) if process.exitcode is not None}
+            ready = multiprocessing.connection.wait(list(open_pipes.values()), deadline.within(_LOOK_S))
+            for rank in [rank for rank, pipe in open_pipes.items() if pipe in ready or rank in gone]:
                 result, why = self._take(rank)
                 del open_pipes[rank]
                 if why is None:
@@ -141,11 +145,13 @@ class _Ranks:
     def _take(self, rank: int) -> tuple[Any, RankFailed | None]:
         """Returns a rank's result, or its failure."""
         try:
+            if not self._pipes[rank].poll():
+                raise EOFError
             ended, value, text = self._pipes[rank].recv()
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):
             self._processes[rank].join(PATIENCE_S)
-            code = self._processes[rank].exitcode
-            return None, RankFailed(f"the process of rank {rank} ended with exit code {code}", ranks=[rank])
+            how = described(self._processes[rank].exitcode)
+            return None, RankFailed(f"the process of rank {rank} ended with {how}", ranks=[rank])
         if ended:
             return value, None
         failure = RankFailed(f"rank {rank} failed: {type(value).__name__}: {value}\n\n{text}", ranks=[rank])
@@ -191,15 +197,15 @@ def _main(
     group._meets = False  # the parent says when all have their results
     with group:
         try:
-            pipe.send((True, function(group, *args), ""))
-        except Exception as error:
-            with contextlib.suppress(OSError):  # the parent may have heard of another failure
-                pipe.send(_failed(error))  # before the others lose this member
-        with contextlib.suppress(EOFError, OSError):
+            told = ForkingPickler.dumps((True, function(group, *args), ""))
+        except (Exception, SystemExit) as error:
+            told = ForkingPickler.dumps(_failed(error))
+        with contextlib.suppress(EOFError, OSError):  # the parent may have heard of another failure
+            pipe.send_bytes(told)  # a failure before the others lose this member
             pipe.recv()
 
 
-def _failed(error: Exception) -> tuple[bool, Exception, str]:
+def _failed(error: BaseException) -> tuple[bool, BaseException, str]:
     return False, _portable(error), traceback.format_exc()
 
 
@@ -210,7 +216,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _portable(error: Exception) -> Exception:
+def _portable(error: BaseException) -> BaseException:
     """Returns `error`, or what can be said of one that cannot be pickled."""
     try:
         again = pickle.loads(pickle.dumps(error))

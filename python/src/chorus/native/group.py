@@ -65,8 +65,8 @@ class Group(Blocks, Messages):
     def __enter__(self) -> Group:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        if self._ends_worker and self._meets and kind is None and not self._handle.closed:
+    def __exit__(self, _: object, error: object, *__: object) -> None:
+        if self._ends_worker and self._meets and ends_well(error) and not self._handle.closed:
             self.barrier(timeout=options.LONGEST_S)  # a slower member would lose this one
         self.close()
 
@@ -308,6 +308,11 @@ class Group(Blocks, Messages):
     ) -> Any:
         operands = [operand(one, dtype) for one in listed]
         return self._collective_of_list(name, operands, how, listed if has_result else None, async_op)
+
+
+def ends_well(error: object) -> bool:
+    """Whether a ``with`` that is left by `error`, or without one, is left in order."""
+    return error is None or (isinstance(error, SystemExit) and error.code in (None, 0))
 
 
 def _is_list(tensor: Any, out: Any) -> bool:

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from ..client import Client
 from ..deadline import Deadline
 from ..errors import ChorusError
+from ..native.group import ends_well
 from ..native.problems import BadArgument, Fenced, Stopped
 from ..native.worker import Worker
 from ..problems import UnknownGroup
@@ -98,16 +99,16 @@ class Elastic:
     def __enter__(self) -> Elastic:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        while kind is None:  # until the ranks that are there meet, with the same state
+    def __exit__(self, _: object, error: object, *__: object) -> None:
+        while ends_well(error):  # until the ranks that are there meet, with the same state
             try:
                 self._group.barrier(timeout=self._timeout)
                 break
-            except ChorusError as error:
-                if not _ends_epoch(error):
+            except ChorusError as failure:
+                if not _ends_epoch(failure):
                     raise
             self._form()
-        if kind is None and self.rank == 0:
+        if ends_well(error) and self.rank == 0:
             ended.tell(self._place, self.step)
         self.close()
 
