@@ -95,10 +95,12 @@ def test_a_coordinator_outlives_the_thread_that_has_started_it(library: Library)
         assert client.workers() == []
 
 
-def test_a_coordinator_ends_with_a_process_that_is_killed(library: Library) -> None:
-    story = """
+@pytest.mark.parametrize("blocked", ["", "signal.SIGTERM, signal.SIGINT"])
+def test_a_coordinator_ends_with_a_process_that_is_killed(library: Library, blocked: str) -> None:
+    story = f"""
 import signal
 from chorus.programs import LocalCoordinator
+signal.pthread_sigmask(signal.SIG_BLOCK, [{blocked}])
 print(LocalCoordinator()._process.pid, flush=True)
 signal.pause()
 """

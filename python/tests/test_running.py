@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ import ranks_of_stories as stories
 from chorus import launch
 from chorus.deadline import Deadline
 from chorus.native.library import Library
+from chorus.programs import PATIENCE_S
 from chorus.ranks import Place, place_of
 from chorus.running import _Ranks
 from services import ROOT, Fleet, alive, until
@@ -72,6 +74,17 @@ def test_a_rank_that_ends_while_it_sends_its_result_is_named() -> None:
     ranks._processes.append(Killed())  # type: ignore[arg-type]
     with pytest.raises(chorus.RankFailed, match="process of rank 0 ended with signal 35"):
         ranks.results(Deadline(None))
+
+
+def test_ranks_hear_signals_that_the_caller_blocks(library: Library, bare: Fleet) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        begun = time.monotonic()
+        with pytest.raises(chorus.NoAnswer):
+            chorus.run(2, stories.waits_for_ever, coordinator=bare.coordinator.url, timeout=2)
+        assert time.monotonic() - begun < PATIENCE_S  # they did not have to be killed
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def test_a_cause_is_preferred_to_what_others_saw_of_it() -> None:

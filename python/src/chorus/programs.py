@@ -19,8 +19,13 @@ _prctl = ctypes.CDLL(None).prctl
 
 
 def end_with_parent() -> None:
-    """For ``preexec_fn`` of subprocess: the new process gets SIGTERM when the thread that started it has ended."""
+    """For ``preexec_fn`` of subprocess: the new process gets SIGTERM when the thread that started it has ended.
+
+    It hears signals that the thread blocks: these, and what is ignored, are inherited.
+    """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def described(status: int | None) -> str:

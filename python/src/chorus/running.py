@@ -185,9 +185,10 @@ def _main(
     function: Callable[..., Any],
     args: tuple[Any, ...],
 ) -> None:
-    """One rank, in its own process."""
+    """One rank, in its own process, which has inherited the signals that the caller of `run` blocks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends its ranks
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         group = join(place, start_timeout, options)
