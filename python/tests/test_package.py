@@ -15,13 +15,27 @@ import pytest
 
 import chorus
 from chorus.native.library import Library
-from services import ROOT
+from services import ROOT, program
 
 
 def test_the_version_is_that_of_the_project() -> None:
     project = re.search(r"project\(chorus VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
     written = re.search(r'^version = "(.*)"', (ROOT / "python/pyproject.toml").read_text(), re.M)
     assert project and written and project[1] == written[1] == chorus.__version__
+
+
+def test_the_folder_of_a_build_finds_what_was_built(library: Library) -> None:
+    build = program("chorus-coordinator").parents[1]
+    story = """
+import chorus
+from chorus import native, programs
+print(native.library.candidates()[0], programs.find("chorus-coordinator"))
+"""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("CHORUS_")}
+    found = subprocess.check_output(
+        [sys.executable, "-c", story], env=own | {"PYTHONPATH": f"{build}/python"}, text=True
+    )
+    assert found.split() == [f"{build}/library/libchorus.so.0", f"{build}/bin/chorus-coordinator"]
 
 
 def test_no_file_is_longer_than_it_should_be() -> None:

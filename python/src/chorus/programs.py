@@ -37,7 +37,8 @@ def described(status: int | None) -> str:
 
 
 def find(name: str) -> str:
-    """Returns the path of a program: in the folder CHORUS_BIN, beside the library CHORUS_LIBRARY, in the package, or on PATH.
+    """Returns the path of a program: in the folder CHORUS_BIN, beside the library CHORUS_LIBRARY, in the package, in the
+    build of build/release/python, or on PATH.
 
     Raises
     ------
@@ -50,7 +51,8 @@ def find(name: str) -> str:
     if library := os.environ.get("CHORUS_LIBRARY"):
         beside = pathlib.Path(library) if os.path.isdir(library) else pathlib.Path(library).parent
         folders += [beside, beside.parent / "bin"]
-    folders.append(pathlib.Path(__file__).parent / "bin")  # of a wheel
+    package = pathlib.Path(__file__).parent
+    folders += [package / "bin", package.parents[1] / "bin"]  # of a wheel, of a build
     found = shutil.which(name, path=os.pathsep.join([*map(str, folders), os.environ.get("PATH", os.defpath)]))
     if found is None:
         raise ChorusError(

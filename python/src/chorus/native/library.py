@@ -79,13 +79,13 @@ def _expected() -> str:
 
 
 def candidates() -> list[str]:
-    """Where the library is looked for, in order: CHORUS_LIBRARY alone if it is set; else beside the package, then where
-    the system's loader looks."""
+    """Where the library is looked for, in order: CHORUS_LIBRARY alone if it is set; else in the package, in the build of
+    build/release/python, then where the system's loader looks."""
     if named := os.environ.get("CHORUS_LIBRARY"):
         path = pathlib.Path(named)
         return [str(path / abi.SONAME if path.is_dir() else path)]
     package = pathlib.Path(__file__).parents[1]
-    beside = [package / abi.SONAME, package / "lib" / abi.SONAME]
+    beside = [package / abi.SONAME, package / "lib" / abi.SONAME, package.parents[1] / "library" / abi.SONAME]
     return [*(str(path) for path in beside if path.exists()), abi.SONAME]
 
 
