@@ -226,6 +226,8 @@ def test_a_child_of_fork_is_told(own_pair: Pair) -> None:
 def test_names_that_cannot_be(library: Library, bare: Fleet) -> None:
     with pytest.raises(ValueError, match="port is 65536, expected 0 to 65535"):
         chorus.Worker(bare.coordinator.url, port=65536)
+    with pytest.raises(TypeError, match="spin_us is '20', expected a whole number"):
+        chorus.Worker(spin_us="20")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="id is a int, expected a string"):
         chorus.Worker(bare.coordinator.url, 7)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="allowed_hosts is a string"):

@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+from typing import Any
 
 import numpy
 import pytest
@@ -87,3 +88,18 @@ def test_urls_that_are_none() -> None:
             Client(url)
     assert Client("localhost:1234").url == "http://localhost:1234"
     assert Client("https://[::1]").url == "https://[::1]:443"
+
+
+def test_arguments_of_a_client_that_cannot_be_are_named() -> None:
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"url": 7070}, TypeError, "url is 7070, expected a string"),
+        ({"url": "http://c:port"}, ValueError, "URL 'http://c:port': Port could not be cast"),
+        ({"ca": "/nowhere/ca.pem"}, FileNotFoundError, "/nowhere/ca.pem"),
+        ({"certificate": ("/nowhere/cert.pem", "/nowhere/key.pem")}, FileNotFoundError, "/nowhere/cert.pem"),
+        ({"certificate": "cert.pem"}, TypeError, "certificate is 'cert.pem', expected the paths"),
+        ({"timeout": "5"}, TypeError, "timeout is '5', expected seconds"),
+    ]
+    for arguments, kind, told in cases:
+        with pytest.raises(kind, match=told):
+            given: dict[str, Any] = {"url": "http://127.0.0.1:1", "retries": 0}
+            chorus.Client(**given | arguments).workers()

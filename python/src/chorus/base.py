@@ -39,7 +39,9 @@ class Caller:
         """`timeout` as it is given; the default is longer for calls that move bytes."""
         if timeout is not None or self._timeout is None:
             return Deadline(timeout)
-        return Deadline(self._timeout + nbytes / BYTES_PER_S)
+        deadline = Deadline(self._timeout)
+        deadline.extend(nbytes / BYTES_PER_S)
+        return deadline
 
     def _ask(
         self,

@@ -64,7 +64,13 @@ class Client(Groups, Collectives, Events, Parameters):
         origins = Origins(url if url is not None else os.environ.get("CHORUS_COORDINATOR") or DEFAULT_URL)
         if token is None and (file := os.environ.get("CHORUS_TOKEN_FILE")):
             token = pathlib.Path(file)
-        context = ssl.create_default_context(cafile=ca or os.environ.get("CHORUS_TLS_CA") or None)
+        authorities = ca or os.environ.get("CHORUS_TLS_CA") or None
+        if isinstance(certificate, (str, os.PathLike)):
+            raise TypeError(f"certificate is {certificate!r}, expected the paths of certificate and key")
+        for path in (*([authorities] if authorities else []), *(certificate or ())):
+            with open(path, "rb"):  # ssl does not say which file is not there
+                pass
+        context = ssl.create_default_context(cafile=authorities)
         if certificate is not None:
             context.load_cert_chain(*certificate)
         super().__init__(Transport(token, context, retries), origins, timeout)

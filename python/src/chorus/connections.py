@@ -41,7 +41,11 @@ class Origin(NamedTuple):
             raise ValueError(f"URL {url!r}: expected http://HOST:PORT or https://HOST:PORT")
         if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
             raise ValueError(f"URL of {parts.hostname}: expected scheme, host and port alone; give a token as token=")
-        return cls(parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
+        try:
+            port = parts.port
+        except ValueError as wrong:
+            raise ValueError(f"URL {url!r}: {wrong}") from None
+        return cls(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import numbers
 import random
 import socket
 import threading
@@ -23,6 +24,8 @@ class Deadline:
     """
 
     def __init__(self, seconds: float | None) -> None:
+        if seconds is not None and not isinstance(seconds, (int, float, numbers.Real)):
+            raise TypeError(f"timeout is {seconds!r}, expected seconds")
         self.seconds = seconds
         self._at = None if seconds is None else time.monotonic() + seconds
 

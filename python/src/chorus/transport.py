@@ -34,6 +34,8 @@ class Origins:
     """The services that may answer, the one that answered last first: one worker, or a coordinator and its standbys."""
 
     def __init__(self, urls: str | Sequence[str]) -> None:
+        if not isinstance(urls, Sequence):
+            raise TypeError(f"url is {urls!r}, expected a string or a sequence of strings")
         listed = urls.split(",") if isinstance(urls, str) else urls
         self._origins = [Origin.of(url) for url in listed]
         if not self._origins:

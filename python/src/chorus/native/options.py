@@ -19,12 +19,17 @@ LONGEST_S = 365 * 86_400.0
 Compression = str | Mapping[str, Any]
 
 
-def unsigned(name: str, value: Any, bits: int = 32) -> int:
-    """Returns `value` as a whole number that fits into so many bits."""
+def whole(name: str, value: Any) -> int:
+    """Returns `value` as a whole number."""
     try:
-        number = operator.index(value)
+        return operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}, expected a whole number") from None
+
+
+def unsigned(name: str, value: Any, bits: int = 32) -> int:
+    """Returns `value` as a whole number that fits into so many bits."""
+    number = whole(name, value)
     if not 0 <= number < 1 << bits:
         raise ValueError(f"{name} is {number}, expected 0 to {(1 << bits) - 1}")
     return number

@@ -157,7 +157,8 @@ class Worker:
             ("rate_limit", rate_limit, 32),
         ):
             setattr(given, name, options.unsigned(name, number, bits))
-        given.spin_us, given.drain_timeout_ms = spin_us, drain_timeout_ms
+        given.spin_us = options.whole("spin_us", spin_us)
+        given.drain_timeout_ms = options.whole("drain_timeout_ms", drain_timeout_ms)
         given.private_memory, given.insecure_no_auth = bool(private_memory), bool(insecure_no_auth)
         given.tls_requires_client_certificate = bool(tls_requires_client_certificate)
         given.allowed_hosts, given.allowed_hosts_length = _texts("allowed_hosts", allowed_hosts)
