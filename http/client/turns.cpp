@@ -21,10 +21,13 @@ std::optional<std::string> target_of(Answer const& answer) {
   return std::string(location->substr(0, location->size() - url->path.size()));
 }
 
-// The service leads no cluster at present, or could not begin what it was asked for.
 bool is_unavailable(Answer const& answer) {
-  return answer.status == 503 && answer.problem().code == ProblemCode::unavailable;
+  return answer.status >= 502 && answer.status <= 504 && answer.problem().code == ProblemCode::unavailable;
 }
+
+// The service leads no cluster at present, or could not begin what it was asked for. With another status a proxy has
+// lost the service, which may have begun it.
+bool has_begun_nothing(Answer const& answer) { return answer.status == temporary_redirect || answer.status == 503; }
 
 bool was_sent(Error const& failure) {
   return failure.code != HttpErrc::connect_failed && failure.code != HttpErrc::no_way;
@@ -80,7 +83,7 @@ asio::awaitable<Result<Answer>> Turns::send(Call call, TimePoint deadline, SendO
       co_return answer;
     }
     pass_on(service, listed);
-    if (!answer && was_sent(answer.error())) co_return answer;
+    if (answer ? !has_begun_nothing(*answer) : was_sent(answer.error())) co_return answer;
     if (answer && answer->status != temporary_redirect && !refusal) refusal = *answer;
     if (!contains(asked, present_)) continue;
     if (refusal) co_return std::move(*refusal);

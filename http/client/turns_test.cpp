@@ -12,11 +12,12 @@ using namespace chorus::http::testing;
 
 namespace {
 
-// Services that redirect to another one, answer 200 or a problem, or refuse connections.
+// Services that redirect to another one, answer 200 or a problem, refuse connections, or are away behind a proxy.
 struct Services {
   std::map<std::string, std::string> redirects;
   std::vector<std::string> leading;
   std::map<std::string, ProblemCode> refusing = {};
+  std::map<std::string, unsigned> proxies = {};  // these answer with a status alone
   std::vector<std::string> asked = {};
 
   boost::asio::awaitable<chorus::Result<Answer>> answer(std::string url) {
@@ -28,6 +29,11 @@ struct Services {
     if (auto const why = refusing.find(service); why != refusing.end()) {
       answer.status = kind(why->second).status;
       answer.body = to_json(Problem(why->second, service + " refuses"));
+      co_return answer;
+    }
+    if (auto const proxy = proxies.find(service); proxy != proxies.end()) {
+      answer.status = proxy->second;
+      answer.body = "<html>Bad gateway</html>";
       co_return answer;
     }
     auto const to = redirects.find(service);
@@ -99,6 +105,20 @@ TEST_CASE("a service that is unavailable is passed over, until all are; the firs
   auto const refused = services.send(none);
   CHECK(refused->problem().detail == "http://c1 refuses");
   CHECK(services.asked == std::vector<std::string>{"http://c1/v1", "http://c2/v1", "http://c3/v1"});
+}
+
+TEST_CASE("a service that is away behind a proxy is passed over, at once if it cannot have begun the request") {
+  for (unsigned const status : {502, 504}) {
+    Services services{.leading = {"http://c2"}, .proxies = {{"http://c1", status}}};
+    Turns turns({"http://c1", "http://c2"});
+    CHECK(services.send(turns)->status == status);
+    CHECK(services.asked == std::vector<std::string>{"http://c1/v1"});
+    CHECK(services.send(turns)->status == 200);
+    CHECK(services.asked == std::vector<std::string>{"http://c2/v1"});
+  }
+  Services services{.leading = {"http://c2"}, .proxies = {{"http://c1", 503}}};
+  Turns turns({"http://c1", "http://c2"});
+  CHECK(services.send(turns)->status == 200);
 }
 
 TEST_CASE("another refusal is an answer, and of one service alone each is") {

@@ -286,7 +286,7 @@ TEST_CASE("a foreign error becomes an internal problem that keeps its text") {
   CHECK(problem_from_json(R"({"code":"busy","status":"409","detail":"d"})", 409).code == ProblemCode::busy);
   CHECK(problem_from_json("<html>Bad gateway</html>", 502).detail == "status 502: <html>Bad gateway</html>");
   CHECK(problem_from_json("", 502).detail == "status 502: ");
-  CHECK(problem_from_json("{}", 502).code == ProblemCode::internal);
+  CHECK(problem_from_json("{}", 500).code == ProblemCode::internal);
   CHECK(problem_from_json(std::string(100000, 'x'), 500).detail.size() < 300);
   CHECK(problem_from_json("<html>\r\n<h1>404</h1>\x1b[2J", 404).detail ==
         "status 404: <html>\\r\\n<h1>404</h1>\\x1b[2J");
@@ -297,4 +297,15 @@ TEST_CASE("a foreign error becomes an internal problem that keeps its text") {
   CHECK(foreign.size() < 210);
   auto const own = Problem(ProblemCode::mismatch, std::string(10000, 'z'));
   CHECK(problem_from_json(to_json(own), 409) == own);
+}
+
+TEST_CASE("the error of a proxy before a service that is away is that of a service that is away") {
+  for (unsigned const status : {502, 503, 504}) {
+    auto const problem = problem_from_json("<html>Bad gateway</html>", status);
+    CHECK(problem.code == ProblemCode::unavailable);
+    CHECK(problem.detail == "status " + std::to_string(status) + ": <html>Bad gateway</html>");
+    CHECK(problem_from_json("", status).code == ProblemCode::unavailable);
+    CHECK(problem_from_json(to_json({ProblemCode::peer_lost, "d"}), status).code == ProblemCode::peer_lost);
+  }
+  CHECK(problem_from_json("<html>Not implemented</html>", 501).code == ProblemCode::internal);
 }

@@ -103,7 +103,9 @@ struct ProblemKind {
 //  "ranks":[2],"errors":[{"pointer":"/dtype","detail":".."}]}
 [[nodiscard]] std::string to_json(Problem const& problem);
 
-// Reads the output of to_json() leniently: a peer's unknown code becomes `internal`, and its text is kept.
+// Reads the output of to_json() leniently: a peer's unknown code becomes `internal`, and its text is kept. Status 502,
+// 503 or 504 without a problem is that of a proxy before a service that is away: `unavailable`. The service may have
+// carried the request out, unless the status is 503.
 [[nodiscard]] Problem problem_from_json(std::string_view body, unsigned status);
 
 // A value or the problem to answer with.

@@ -63,8 +63,11 @@ Problem problem_from_json(std::string_view body, unsigned status) {
     constexpr std::size_t quoted_bytes = 200;
     return printable(excerpt(foreign, quoted_bytes));
   };
-  if (!readable || (text.code.empty() && text.detail.empty() && text.title.empty()))
-    return {ProblemCode::internal, "status " + std::to_string(status) + ": " + quoted(body)};
+  if (!readable || (text.code.empty() && text.detail.empty() && text.title.empty())) {
+    bool const is_of_proxy = status >= 502 && status <= 504;
+    return {is_of_proxy ? ProblemCode::unavailable : ProblemCode::internal,
+            "status " + std::to_string(status) + ": " + quoted(body)};
+  }
   auto const is_ours = parse_problem_code(text.code).has_value();
   auto problem = from_text(std::move(text));
   if (!is_ours) problem.detail = quoted(problem.detail);

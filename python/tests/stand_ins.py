@@ -103,6 +103,11 @@ def problem(status: int, code: str, **fields: str) -> Answer:
     return message(status, {"status": status, "code": code, "title": code, "detail": "it"}, **fields)
 
 
+def proxy_error(status: int) -> Answer:
+    """What a proxy answers whose service is away."""
+    return status, {"Content-Type": "text/html"}, f"<html><h1>{status}</h1></html>".encode()
+
+
 def losing(url: str, method: str, prefix: str, count: int = 1) -> StandIn:
     """A proxy of the service at `url` that passes everything on, and loses the first `count` answers to requests."""
     left = [count]

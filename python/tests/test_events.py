@@ -9,7 +9,7 @@ import pytest
 import chorus
 from chorus import Client, RemoteWorker
 from services import Fleet
-from stand_ins import HeldPort, StandIn, message
+from stand_ins import HeldPort, StandIn, message, proxy_error
 
 
 def test_what_happened_and_what_happens(client: Client, a: RemoteWorker, b: RemoteWorker) -> None:
@@ -72,3 +72,10 @@ def test_a_stream_passes_over_a_coordinator_that_redirects_to_where_nobody_answe
         with StandIn(lambda *_: (200, {"Content-Type": "text/event-stream"}, event)) as leader:
             with Client([standby.url, leader.url]) as client:
                 assert next(client.events(timeout=20)).worker == "w"
+
+
+def test_a_stream_passes_over_a_proxy_without_its_coordinator() -> None:
+    event = b'id: 1-1\nevent: worker.joined\ndata: {"sequence":1,"type":"worker.joined","worker":"w"}\n\n'
+    answers = [proxy_error(502), proxy_error(504), (200, {"Content-Type": "text/event-stream"}, event)]
+    with StandIn(lambda *_: answers.pop(0)) as proxy, Client(proxy.url) as client:
+        assert next(client.events(timeout=20)).worker == "w"

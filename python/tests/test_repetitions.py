@@ -11,7 +11,7 @@ import chorus
 from chorus import Client, RemoteWorker
 from chorus.transport import Origins
 from services import Fleet
-from stand_ins import Answer, HeldPort, StandIn, losing, message, problem
+from stand_ins import Answer, HeldPort, StandIn, losing, message, problem, proxy_error
 
 
 def test_a_launch_whose_answer_was_lost_is_not_run_twice(fleet: Fleet, a: RemoteWorker, b: RemoteWorker) -> None:
@@ -105,6 +105,21 @@ def test_retry_after_is_honoured_within_the_deadline() -> None:
         with pytest.raises(chorus.Unavailable) as caught:
             client.workers(timeout=25)
         assert caught.value.retry_after_s == 30 and time.monotonic() - begun < 20
+
+
+def test_a_proxy_without_its_service_is_a_lost_answer() -> None:
+    answers = [proxy_error(status) for status in (502, 503, 504)] + [message(200, {"items": []})]
+    with StandIn(lambda *_: answers.pop(0)) as proxy, Client(proxy.url) as client:
+        assert client.workers() == []
+    with StandIn(lambda *_: proxy_error(502)) as proxy, StandIn(lambda *_: message(200, {"items": []})) as other:
+        with Client([proxy.url, other.url]) as client:
+            assert client.workers() == [] and client.url == other.url
+    with StandIn(lambda *_: proxy_error(504)) as proxy, Client(proxy.url, retries=1) as client:
+        with pytest.raises(
+            chorus.ConnectionFailed, match="504 Gateway Timeout, which is no answer of Chorus"
+        ) as caught:
+            client.workers()
+        assert caught.value.retryable and len(proxy.asked) == 2
 
 
 def test_a_service_that_says_nothing_ends_a_call_in_time() -> None:

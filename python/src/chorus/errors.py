@@ -115,7 +115,10 @@ def from_problem(problem: dict[str, Any], record: CollectiveRecord | None = None
 
 
 def from_answer(status: int, reason: str, media_type: str, body: bytes, origin: str) -> ChorusError:
-    """Returns the exception of an answer that is no success, also of one that no service of Chorus has sent."""
+    """Returns the exception of an answer that is no success, also of one that no service of Chorus has sent.
+
+    The latter is retryable if a proxy says that the service is away.
+    """
     if media_type == "application/problem+json":
         try:
             problem = json.loads(body)
@@ -124,4 +127,5 @@ def from_answer(status: int, reason: str, media_type: str, body: bytes, origin: 
         if isinstance(problem, dict):
             return from_problem(problem)
     text = body[:200].decode("utf-8", "replace").strip()
-    return ChorusError(f"{origin} answered {status} {reason}, which is no answer of Chorus: {text}", status=status)
+    detail = f"{origin} answered {status} {reason}, which is no answer of Chorus: {text}"
+    return ChorusError(detail, status=status, retryable=status in (502, 503, 504))

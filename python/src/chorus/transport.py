@@ -116,7 +116,7 @@ class Transport:
     context : ssl.SSLContext
         Of connections to https.
     retries : int
-        How often a request whose connection breaks is sent again.
+        How often a request whose connection breaks, or whose proxy has no service, is sent again.
     """
 
     def __init__(self, token: Token, context: ssl.SSLContext, retries: int) -> None:
@@ -244,8 +244,10 @@ class _Repetitions:
             self.refused(errors.from_problem(problem), patient)
 
     def refused(self, error: errors.ChorusError, patient: bool) -> None:
-        """Waits as long as the answer says, or raises it."""
+        """Waits as long as the answer says, or raises it. A proxy without its service is a broken connection."""
         after = error.retry_after_s
+        if not error.code and error.retryable and after is None:
+            return self.failed(Broken(error.detail))
         left = self._deadline.left()
         if not patient or error.status not in (429, 503) or after is None or (left is not None and left <= after):
             raise error

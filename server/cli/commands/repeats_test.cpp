@@ -14,6 +14,13 @@ std::string answer_with(std::string const& body) {
          std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
+std::string failed_by_proxy(std::string const& status) {
+  std::string const page = "<html><h1>" + status + "</h1></html>";
+  return "HTTP/1.1 " + status +
+         "\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: " + std::to_string(page.size()) +
+         "\r\n\r\n" + page;
+}
+
 std::string key_in(std::string const& request) {
   std::string const field = "Idempotency-Key: ";
   auto const begin = request.find(field);
@@ -78,6 +85,33 @@ TEST_CASE("a run whose answer stays lost may have been launched, and is told so"
   CHECK(told({}).find(lost + "typed again, it would be another one; with --id ID it would be the same") !=
         std::string::npos);
   CHECK(told({"--id", "c"}).find(lost + "typing it again shows the collective") != std::string::npos);
+}
+
+TEST_CASE(
+    "a proxy that has lost its coordinator has lost an answer: the request is repeated, here or at the next one") {
+  std::vector<std::string> const run_it{"run", "all_reduce", "--group", "g", "--tensor", "x", "--coordinator"};
+  auto const run_at = [&](std::string const& coordinators) {
+    auto arguments = run_it;
+    arguments.push_back(coordinators);
+    return chorus::cli::chorus(arguments);
+  };
+  auto const bad = failed_by_proxy("502 Bad Gateway"), late = failed_by_proxy("504 Gateway Timeout");
+  ScriptedServer comes_back({{bad}, {late}, {answer_with(a_success)}});
+  CHECK(run_at(comes_back.url("")).status == 0);
+  auto const asked = comes_back.requests();
+  REQUIRE(asked.size() == 3);
+  CHECK(key_in(asked.front()) == key_in(asked.back()));
+
+  ScriptedServer stays_away({{bad}});
+  ScriptedServer next({{answer_with(a_success)}});
+  CHECK(run_at(stays_away.url("") + "," + next.url("")).status == 0);
+  CHECK(key_in(stays_away.requests().at(0)) == key_in(next.requests().at(0)));
+
+  ScriptedServer never({{late}, {late}, {late}, {late}});
+  auto const lost = run_at(never.url(""));
+  CHECK(lost.status == 1);
+  CHECK(lost.err.find("504 Gateway Timeout") != std::string::npos);
+  CHECK(lost.err.find("the request may have been carried out") != std::string::npos);
 }
 
 TEST_CASE("two runs have two keys, and a run with an id needs none") {

@@ -106,13 +106,16 @@ Reply<std::string> Client::send(Request const& request) const {
 
 Reply<std::string> Client::send_once(Request const& request, Delivery& delivery) const {
   std::optional<Failure> told;
+  auto of_all = Delivery::none;
   for (auto const& service : services_) {
     auto reply = send_to(service, request, delivery);
-    if (reply.has_error() && is_refusal(reply.error())) delivery = Delivery::none;
-    if (delivery != Delivery::none) return reply;
+    bool const is_refused = reply.has_error() && is_refusal(reply.error());
+    if (!is_refused && delivery != Delivery::none) return reply;
+    if (is_refused && delivery == Delivery::lost) of_all = Delivery::lost;
     keep(told, reply.error());
   }
   CHORUS_ASSERT(told, "there is a service");
+  delivery = of_all;
   return std::move(*told);
 }
 
@@ -154,6 +157,8 @@ Reply<std::string> Client::send_at(Redirects const& at, Request const& request, 
   if (answer->status >= 200 && answer->status <= 299) return answer->body;
   Failure failure{.problem = http::problem_from_json(answer->body, static_cast<unsigned>(answer->status))};
   if (is_redirect(answer->status, request.method)) failure.location = answer->get_header_value("Location");
+  constexpr int service_unavailable = 503;
+  if (is_unavailable(failure) && answer->status != service_unavailable) delivery = Delivery::lost;  // by a proxy
   return failure;
 }
 

@@ -90,6 +90,27 @@ TEST_CASE("chorus events follows over a time in which no coordinator leads") {
   CHECK(coordinator.requests().back().find("Last-Event-ID: 9c1f0a52b7d3e864-7") != std::string::npos);
 }
 
+TEST_CASE("chorus events follows over a time in which a proxy finds no coordinator") {
+  auto const stream = [](api::Event const& one) {
+    return "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + sent(one);
+  };
+  auto const failed = [](std::string const& status) {
+    std::string const page = "<html><h1>" + status + "</h1></html>";
+    return "HTTP/1.1 " + status +
+           "\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: " + std::to_string(page.size()) +
+           "\r\n\r\n" + page;
+  };
+  http::testing::ScriptedServer proxy({{stream(event(7, "worker.joined"))},
+                                       {failed("502 Bad Gateway")},
+                                       {failed("503 Service Unavailable")},
+                                       {failed("504 Gateway Timeout")},
+                                       {stream(event(8, "worker.lost"))}});
+  auto const run = chorus::cli::chorus({"events", "--count", "2", "--coordinator", proxy.url("")});
+  INFO(run.err);
+  CHECK(run.status == 0);
+  CHECK(lines_of(run.out).size() == 2);
+}
+
 TEST_CASE("chorus events passes over a coordinator that knows of no leader, and one in a circle") {
   FakeCoordinator knows_none, circle, leader;
   knows_none.answer("GET /v1/events", 503, R"({"code":"unavailable","status":503,"detail":"none leads"})");
