@@ -4,8 +4,10 @@
 #include <filesystem>
 
 #include "http/auth/audit_log.hpp"
+#include "http/auth/credentials.hpp"
 #include "http/auth/guard.hpp"
 #include "http/auth/token_file.hpp"
+#include "tests/support/faults/few_descriptors.hpp"
 #include "tests/support/faults/full_disk.hpp"
 #include "tests/support/scratch_directory.hpp"
 
@@ -310,4 +312,47 @@ TEST_CASE("a changed file is read again, and a broken one leaves the tokens as t
   now += seconds(1);
   CHECK(found("b") == What::unknown);
   CHECK(found("c") == What::good);
+}
+
+TEST_CASE("tokens that could not be read when they had changed are read when they can be") {
+  ScratchDirectory const directory;
+  auto const path = directory / "tokens.jsonl";
+  REQUIRE(append_token(path, entry("a", Access::read, "a")).has_value());
+  TokenBook book(path);
+  auto now = WatchedFile::TimePoint() + seconds(100);
+  using What = TokenBook::Found::What;
+  auto const found = [&](std::string const& token) {
+    now += seconds(1);
+    return book.find(token, now, noon()).what;
+  };
+  REQUIRE(book.open(now).has_value());
+  write_file(path, to_line(entry("b", Access::read, "b")));
+  {
+    chorus::testing::FewDescriptors const none_left;
+    CHECK(found("a") == What::good);
+  }
+  CHECK(found("a") == What::unknown);
+  CHECK(found("b") == What::good);
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  CHECK(found("b") == What::good);
+  std::filesystem::remove(path);
+  write_file(path, to_line(entry("c", Access::read, "c")));
+  CHECK(found("c") == What::good);
+}
+
+TEST_CASE("an own token that could not be read when it had changed is read when it can be") {
+  ScratchDirectory const directory;
+  auto const path = directory / "token";
+  write_file(path, "old\n");
+  Credentials const credentials(path, {});
+  write_file(path, "new\n");
+  {
+    chorus::testing::FewDescriptors const none_left;
+    CHECK(credentials.authorization_after("").empty());
+  }
+  CHECK(credentials.authorization_after("") == "Bearer new");
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  CHECK(credentials.authorization_after("Bearer new") == "Bearer new");
 }

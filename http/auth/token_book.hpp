@@ -23,7 +23,7 @@ class TokenBook {
     TokenEntry const* entry = nullptr;  // null for an unknown token; valid until the next call
   };
   // Takes the same time for every token: each entry is compared to its end. If the file has changed and cannot be read,
-  // the tokens stay as they were, and one message is logged.
+  // the tokens stay as they were, one message is logged, and the file is read again until it can be.
   // For an unknown token the file is checked at once, because the token may be new.
   [[nodiscard]] Found find(std::string_view token, WatchedFile::TimePoint now, WallTime today);
 
@@ -32,6 +32,7 @@ class TokenBook {
   [[nodiscard]] TokenEntry const* entry_of(Sha256 const& hash) const;
 
   WatchedFile file_;
+  bool is_unreadable_ = false;  // is read again, though it has not changed
   std::vector<TokenEntry> entries_;
 };
 

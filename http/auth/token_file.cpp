@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <utility>
 
+#include "base/whole_file.hpp"
 #include "http/api/cluster/tokens.hpp"
 #include "http/json/json.hpp"
 
@@ -77,12 +77,10 @@ Result<TokenEntry> parse_line(std::string_view line) {
 }
 
 Result<std::string> content_of(std::string const& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error(AuthErrc::unreadable, path + ": " + system_reason());
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) return Error(AuthErrc::unreadable, path + ": " + system_reason());
-  if (text.size() > file_bytes_max) return Error(AuthErrc::malformed, path + ": larger than 16 MiB");
-  return text;
+  auto text = content_of_file(path);
+  if (!text) return Error(AuthErrc::unreadable, path + ": " + system_reason());
+  if (text->size() > file_bytes_max) return Error(AuthErrc::malformed, path + ": larger than 16 MiB");
+  return std::move(*text);
 }
 
 // The file behind links; the name itself if there is none yet.

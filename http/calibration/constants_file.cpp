@@ -2,9 +2,8 @@
 
 #include <cerrno>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 
+#include "base/whole_file.hpp"
 #include "http/json/json.hpp"
 
 namespace chorus::calibration {
@@ -82,10 +81,12 @@ Result<model::Constants> apply(api::ModelConstants const& given, model::Constant
 }
 
 Result<model::Constants> read_constants(std::string const& path) {
-  std::ifstream file(path);
-  if (!file) return Error(std::error_code(errno, std::generic_category()), "cannot read " + path);
-  std::string const text{std::istreambuf_iterator<char>(file), {}};
-  auto const given = http::decode<api::ModelConstants>(text);
+  auto const text = http::content_of_file(path);
+  if (!text) {
+    std::error_code const why(errno, std::generic_category());
+    return Error(why, "cannot read " + path + ": " + why.message());
+  }
+  auto const given = http::decode<api::ModelConstants>(*text);
   if (!given) {
     auto detail = path + ": " + given.error().detail;
     for (auto const& error : given.error().errors) detail += "; " + error.pointer + ": " + error.detail;

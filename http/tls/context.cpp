@@ -6,6 +6,7 @@
 
 #include <array>
 #include <system_error>
+#include <utility>
 
 #include "http/tls/errc.hpp"
 
@@ -103,10 +104,13 @@ std::shared_ptr<ssl_ctx_st> TlsContext::current() {
   if (!has_changed() && loaded_.context) return loaded_.context;
   if (auto loaded = load()) {
     loaded_ = std::move(*loaded);
+    complaint_.clear();
     if (loaded_.certificate)
       spdlog::info("{}: a new certificate, until {}", files_.certificate, to_text(loaded_.certificate->ends));
   } else {
-    spdlog::error("the certificates stay as they were: {}", loaded.error().detail);
+    for (auto& file : watched_) file.forget();
+    auto const& why = loaded.error().detail;
+    if (std::exchange(complaint_, why) != why) spdlog::error("the certificates stay as they were: {}", why);
   }
   return loaded_.context;
 }

@@ -27,8 +27,8 @@ class TlsContext {
   [[nodiscard]] Status open();
 
   // Returns the context for new connections; the pointer keeps it alive. If files change and cannot be used, the
-  // context stays as it was, and a message is logged. Without open() the first call reads the files; null if that
-  // fails.
+  // context stays as it was, a message is logged, and the files are read again until they can be. Without open() the
+  // first call reads the files; null if that fails.
   [[nodiscard]] std::shared_ptr<ssl_ctx_st> current();
 
   // The certificate of this side.
@@ -47,6 +47,7 @@ class TlsContext {
   mutable std::mutex mutex_;
   std::vector<WatchedFile> watched_;
   Loaded loaded_;
+  std::string complaint_;  // why the files could not be used last; "" if they were
 };
 
 }  // namespace chorus::http

@@ -13,6 +13,7 @@
 #include "http/server/security.hpp"
 #include "http/testing/live_server.hpp"
 #include "tests/support/certificates.hpp"
+#include "tests/support/faults/few_descriptors.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 using namespace chorus;
@@ -126,4 +127,23 @@ TEST_CASE("the time at which a certificate expires is that of the file, also whi
   while (security.certificate_ends_seconds() == first && std::chrono::steady_clock::now() < deadline)
     std::this_thread::yield();  // the files are looked at once a second
   CHECK(*security.certificate_ends_seconds() > *first + 90 * 3600);
+}
+
+TEST_CASE("a new certificate that could not be read is read when it can be") {
+  using Clock = std::chrono::steady_clock;
+  chorus::testing::Authority authority;
+  auto const own = authority.issue("service", {"127.0.0.1"});
+  TlsContext context(TlsContext::Side::server, {own.certificate, own.key, "", false});
+  REQUIRE(context.open().has_value());
+  auto const first = context.current();
+  authority.issue("service", {"127.0.0.1"});
+  {
+    chorus::testing::FewDescriptors const none_left;
+    auto const looked_at = Clock::now() + 2 * WatchedFile::period;
+    while (Clock::now() < looked_at) static_cast<void>(context.current());
+    CHECK(context.current() == first);
+  }
+  auto const deadline = Clock::now() + std::chrono::seconds(20);
+  while (context.current() == first && Clock::now() < deadline) std::this_thread::yield();
+  CHECK(context.current() != first);
 }

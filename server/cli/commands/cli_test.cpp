@@ -307,6 +307,8 @@ TEST_CASE("a wrong command line does nothing, exits with 2 and suggests the righ
       {{"run", "all_reduce", "--counts", "1,"}, "--counts: '1,' is a list with an empty part"},
       {{"run", "all_reduce", "--algorithm-shape", "-1,2"}, "--algorithm-shape: '-1' is not a whole number from 0"},
       {{"run", "all_reduce", "--compression", "auto", "--allow", "bf16,f17"}, "'f17'; did you mean 'f16'?"},
+      {{"plan", "--ranks", "4", "--constants", "/tmp"}, "--constants: cannot read /tmp: Is a directory\n"},
+      {{"plan", "--links", "/tmp"}, "--links: cannot read /tmp: Is a directory\n"},
       {{"events", "--count", "x"}, "--count: 'x' is not a whole number from 0"},
       {{"verify", "--ranks", "3,,4"}, "--ranks: '3,,4' is a list with an empty part"},
       {{"--tls-cert", "w0.pem", "status"}, "--tls-cert requires --tls-key"},

@@ -1,10 +1,9 @@
 #include "server/cli/files/links_file.hpp"
 
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <string>
 
+#include "base/whole_file.hpp"
 #include "http/json/json.hpp"
 #include "server/cli/text/errc.hpp"
 
@@ -12,10 +11,12 @@ namespace chorus::cli {
 
 Result<api::LinkMatrix> read_links(std::string_view path) {
   std::string const name(path);
-  std::ifstream file(name);
-  if (!file) return Error(std::error_code(errno, std::generic_category()), "cannot read " + name);
-  std::string const text{std::istreambuf_iterator<char>(file), {}};
-  auto links = http::decode<api::LinkMatrix>(text);
+  auto const text = http::content_of_file(name);
+  if (!text) {
+    std::error_code const why(errno, std::generic_category());
+    return Error(why, "cannot read " + name + ": " + why.message());
+  }
+  auto links = http::decode<api::LinkMatrix>(*text);
   if (links) return std::move(*links);
   return Error(CliErrc::bad_value, name + ": " + links.error().detail);
 }

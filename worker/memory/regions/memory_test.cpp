@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/faults/few_descriptors.hpp"
 #include "worker/memory/pages/errc.hpp"
 #include "worker/memory/regions/region_registry.hpp"
 #include "worker/memory/testing/regions.hpp"
@@ -27,23 +27,6 @@ bool exists(Ticket const& ticket) {
   if (descriptor >= 0) close(descriptor);
   return descriptor >= 0;
 }
-
-// While FewDescriptors exists, the process can open no descriptor.
-class FewDescriptors {
- public:
-  FewDescriptors() {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    auto few = before_;
-    few.rlim_cur = 0;
-    setrlimit(RLIMIT_NOFILE, &few);
-  }
-  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-  FewDescriptors(FewDescriptors const&) = delete;
-  FewDescriptors& operator=(FewDescriptors const&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 // Makes a region in a process of its own, which is killed.
 Ticket region_of_a_dead_process() {
@@ -175,7 +158,7 @@ TEST_CASE("a region can be made while another process checks whether it is aband
 TEST_CASE("a lack of descriptors here does not mean that a peer's region does not exist") {
   auto const region = make_region();
   auto const code = [&] {
-    FewDescriptors const few;
+    chorus::testing::FewDescriptors const few;
     return PeerRegion::open(region->ticket()).error().code;
   }();
   CHECK(code == MemoryErrc::unavailable);
