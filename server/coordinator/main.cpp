@@ -20,6 +20,7 @@
 #include "base/logging/log.hpp"
 #include "base/runtime/environment.hpp"
 #include "base/runtime/memory_limit.hpp"
+#include "base/usage_text.hpp"
 #include "http/calibration/constants_file.hpp"
 #include "http/client/client.hpp"
 #include "http/flags/security_flags.hpp"
@@ -94,7 +95,7 @@ void add_leading_flags(CLI::App& app, Flags& flags) {
 
 // The names of flags do not help somebody whose variables are set by a unit or an image.
 std::string explain(CLI::App const* app, CLI::Error const& error) {
-  auto text = CLI::FailureMessage::simple(app, error);
+  auto text = http::usage_text(CLI::FailureMessage::simple(app, error));
   if (error.get_name() == "ExcludesError")
     text.insert(text.find('\n') + 1,
                 "CHORUS_JOURNAL and CHORUS_ETCD set these flags, too, and chorus-coordinator.service sets "

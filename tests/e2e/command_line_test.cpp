@@ -177,6 +177,9 @@ TEST_CASE("a service that cannot start with its arguments says why, and ends wit
     starts.push_back({"", "--host no-such-host.invalid", 1, "no-such-host.invalid:70"});
     starts.push_back({"", "--port 0 --token-file /no/such/file", 1, "/no/such/file: No such file or directory"});
     starts.push_back({"", "--port 0 --auth-tokens /tmp", 1, "/tmp: Is a directory"});
+    starts.push_back({"", "--port 0 --port 0", 2, "--port is given 2 times, expected once\nRun with --help"});
+    starts.push_back({"", "--port", 2, "--port needs a value\n"});
+    starts.push_back({"", "--port 65536", 2, "--port: '65536' is not a valid value\n"});
     // How few descriptors are too few depends on the system: with some number here the program starts, and ends when
     // told to. With fewer the loader finds no libraries, which depends on the descriptors of the shell.
     auto const with_files = [](int files) { return "ulimit -n " + std::to_string(files) + "; "; };

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "base/runtime/environment.hpp"
+#include "base/usage_text.hpp"
 #include "collectives/core/nearest_name.hpp"
 #include "http/calibration/constants_file.hpp"
 #include "metrics/build/build.hpp"
@@ -135,6 +136,9 @@ int run(int argc, char** argv) {
   app.add_flag("--metrics", metrics, "measure what it costs to count a call for GET /metrics instead");
   app.add_flag("--ceiling", ceiling, "measure the machine's TCP without Chorus instead");
   app.add_option("--rank-process", rank_process)->group("");
+  app.failure_message([](CLI::App const* failed, CLI::Error const& error) {
+    return http::usage_text(CLI::FailureMessage::simple(failed, error));
+  });
   try {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& error) { return app.exit(error) == 0 ? 0 : bad_usage; }

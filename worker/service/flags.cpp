@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "base/runtime/environment.hpp"
+#include "base/usage_text.hpp"
 #include "collectives/core/errc.hpp"
 #include "http/client/client.hpp"
 #include "http/flags/security_flags.hpp"
@@ -165,6 +166,9 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
       ->check(CLI::IsMember({"text", "json"}));
   flag("--log-level", flags.log_level, "what is logged")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  app.failure_message([](CLI::App const* failed, CLI::Error const& error) {
+    return http::usage_text(CLI::FailureMessage::simple(failed, error));
+  });
   try {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& error) {

@@ -1,8 +1,10 @@
 #include "server/cli/commands/commands.hpp"
-#include "collectives/core/nearest_name.hpp"
 
 #include <ostream>
 #include <vector>
+
+#include "base/usage_text.hpp"
+#include "collectives/core/nearest_name.hpp"
 
 namespace chorus::cli {
 namespace {
@@ -61,8 +63,8 @@ ExitCode explain(CLI::App const& root, CLI::ParseError const& error, Session con
   }
   auto const& command = named_command(root);
   auto const leftover = root.remaining(true);
-  auto const code =
-      report_usage(session, leftover.empty() ? error.what() : describe_leftover(command, leftover.front()));
+  auto const code = report_usage(
+      session, leftover.empty() ? http::usage_text(error.what()) : describe_leftover(command, leftover.front()));
   session.err << "see: " << full_name(command) << " --help\n";
   return code;
 }
