@@ -119,6 +119,8 @@ TEST_CASE("a worker is removed") {
   CHECK(removed.out == "worker w 0 is out; while its process runs it joins again\n");
   CHECK(at(coordinator, {"--json", "workers", "remove", "w 0"}).out == R"({"removed":"w 0"})"
                                                                        "\n");
+  coordinator.answer("DELETE /v1/workers/w1", 404,
+                     http::to_json({http::ProblemCode::unknown_worker, "there is no w1"}));
   CHECK(at(coordinator, {"workers", "remove", "w1"}).status == 1);
 }
 
@@ -282,6 +284,18 @@ TEST_CASE("a worker that is asked for the coordinator is called one") {
     CHECK(run.status == 1);
     CHECK(run.err.find("this is a worker, and --coordinator has to name its coordinator") != std::string::npos);
   }
+}
+
+TEST_CASE("what is no coordinator is called so, and a coordinator that fails is one") {
+  FakeCoordinator other;  // 404 and an empty page, wherever one asks
+  for (auto const* command : {"status", "events", "check"}) {
+    auto const run = at(other, {command});
+    CHECK(run.status == 3);
+    CHECK(run.err.find("what answers at " + other.url + " is no coordinator of Chorus: status 404") !=
+          std::string::npos);
+  }
+  other.answer("GET /v1", 200, R"({"name":"chorus-coordinator"})");
+  CHECK(at(other, {"status"}).status == 1);
 }
 
 TEST_CASE("a wrong command line does nothing, exits with 2 and suggests the right word") {

@@ -12,6 +12,7 @@
 #include "http/wire/errc.hpp"
 #include "server/cli/connection/connection.hpp"
 #include "server/cli/connection/redirects.hpp"
+#include "server/cli/text/format.hpp"
 
 namespace chorus::cli {
 namespace {
@@ -225,16 +226,22 @@ std::optional<Failure> Client::listen_at(Redirects const& at, Request const& req
 }
 
 Failure Client::explained(Failure failure) const {
-  if (failure.problem.code != http::ProblemCode::not_found || who_ != coordinator) return failure;
+  using http::ProblemCode;
+  auto const code = failure.problem.code;
+  if ((code != ProblemCode::not_found && code != ProblemCode::internal) || who_ != coordinator) return failure;
   auto delivery = Delivery::none;
   auto const about = send_once({.path = "/v1"}, delivery);
-  if (!about) return failure;
+  if (!about && about.error().problem.code != ProblemCode::internal) return failure;
   boost::system::error_code error;
-  auto const service = boost::json::parse(*about, error);
+  auto const service = about ? boost::json::parse(*about, error) : boost::json::value();
   auto const* const object = service.if_object();
   auto const* const name = object == nullptr ? nullptr : object->if_contains("name");
   if (name != nullptr && *name == "chorus-worker")
     failure.problem.detail += ": this is a worker, and --coordinator has to name its coordinator";
+  else if (name == nullptr && code == ProblemCode::internal)
+    return {.problem = {ProblemCode::unavailable, "what answers at " + join(services_, ", ") +
+                                                      " is no coordinator of Chorus: " + failure.problem.detail},
+            .reachable = false};
   return failure;
 }
 

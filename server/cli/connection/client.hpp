@@ -110,7 +110,7 @@ class Client {
  private:
   static constexpr std::string_view coordinator = "the coordinator";
 
-  // Says so if what answered is a worker.
+  // Says so if what answered is a worker, or no service of Chorus.
   [[nodiscard]] Failure explained(Failure failure) const;
   [[nodiscard]] static Failure not_understood(Request const& request, http::Problem const& why);
 
