@@ -101,6 +101,13 @@ Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes
   return answer;
 }
 
+std::string refused_member(model::Wish const& wish) {
+  bool const is_between = wish.compression && wish.compression->between;
+  auto const named = algorithms::find(wish.algorithm);
+  bool const another_does = wish.op == Op::all_reduce && named && (*named)->coded_from == nullptr;
+  return is_between && !another_does ? "/compression" : "/algorithm";
+}
+
 plan::Spec in_ranks(plan::Spec of_positions, std::vector<plan::Rank> const& by_position) {
   if (by_position.empty()) return of_positions;
   of_positions.root = by_position[of_positions.root];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "collectives/core/compression.hpp"
@@ -24,6 +25,10 @@ inline constexpr std::uint32_t drawn_ranks_max = 64;  // above, PlanAnswer::roun
 // PlanErrc.
 [[nodiscard]] Result<model::Choice> select_in(Place const& place, model::Wish wish, std::uint64_t elements,
                                               std::size_t element_bytes);
+
+// Returns the pointer to the member of a request whose wish select() refuses. It is that of the compression if no
+// algorithm of the operation sends codes between these groups.
+[[nodiscard]] std::string refused_member(model::Wish const& wish);
 
 // Returns the spec of positions as a spec of ranks.
 [[nodiscard]] plan::Spec in_ranks(plan::Spec of_positions, std::vector<plan::Rank> const& by_position);

@@ -199,7 +199,7 @@ class Study {
   [[nodiscard]] http::Problem refuse(Error const& error) const {
     bool const of_shape = error.code == PlanErrc::bad_parameter && wish_.shape;
     bool const of_arity = error.code == PlanErrc::bad_parameter && wish_.arity;
-    return invalid_at(of_shape ? "/algorithm_shape" : of_arity ? "/arity" : "/algorithm", error.detail);
+    return invalid_at(of_shape ? "/algorithm_shape" : of_arity ? "/arity" : refused_member(wish_), error.detail);
   }
 
   model::Wish const& wish_;

@@ -94,6 +94,16 @@ TEST_CASE("ranks without a topology are hosts of one worker, and overrides apply
   CHECK(answer(same).ranks == 4);
 }
 
+TEST_CASE("a simulation of codes between groups that no algorithm sends is refused at the compression") {
+  auto request = request_for("racks:2x2x1");
+  request.compression = api::Compression{"int8", "rack"};
+  request.op = "broadcast";
+  CHECK(refused(request).pointer == "/compression");
+  request.op = "all_reduce";
+  request.algorithm = "ring";
+  CHECK(refused(request).pointer == "/algorithm");
+}
+
 TEST_CASE("an impossible simulation is refused at its field, with the possible values") {
   CHECK(refused({}).pointer == "/ranks");
   auto request = request_for("hosts:2y4");

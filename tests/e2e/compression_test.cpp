@@ -195,7 +195,7 @@ TEST_CASE("what cannot be compressed is refused by name, and changes nothing") {
     fleet.cluster.worker(w).put_tensor("i", "i32", std::vector<std::int32_t>(100, 1));
     for (auto const* name : {"many/0", "many/1"}) fleet.cluster.worker(w).put_tensor(name, "f32", Floats(100, 1));
   }
-  auto const refused = [&](json::object request, std::string const& why) {
+  auto const refused = [&](json::object request, std::string const& why, std::string const& at = "/compression") {
     request["group"] = "g";
     if (!request.contains("tensor")) request["tensor"] = "x";
     auto const body = json::serialize(fleet.cluster.run(request));
@@ -303,11 +303,13 @@ TEST_CASE("codes between racks that cannot be are refused by name, and change no
     INFO(json::serialize(request), " -> ", body);
     CHECK(body.find("invalid_field") != std::string::npos);
     CHECK(body.find(why) != std::string::npos);
+    CHECK(body.find(R"("pointer":")" + at + "\"") != std::string::npos);
   };
   refused({{"level", "world"}}, "there are host, rack, zone, region");
   refused({{"tensor", "h"}}, "f16 has no codes of int8 between racks; between groups f32 and f64 have");
   refused({{"op", "reduce"}}, "no algorithm does reduce with codes between racks; all_reduce has one");
-  refused({{"algorithm", "ring"}}, "ring sends no codes between groups; grouped_allpairs does");
+  refused({{"algorithm", "ring"}}, "ring sends no codes between groups; grouped_allpairs does", "/algorithm");
+  refused({{"op", "broadcast"}}, "no algorithm does broadcast with codes between racks; all_reduce has one");
   refused({{"reproducible", true}}, "are not reproducible");
   auto const call = [&](std::string const& op, json::object request) {
     request["tensor"] = "x";

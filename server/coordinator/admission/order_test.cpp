@@ -299,9 +299,13 @@ TEST_CASE("a dry run with codes between racks says what crosses, and inside one 
   CHECK(codes.compression_ratio == 3.9375);
   request.algorithm = "ring";
   CHECK(plan().error().detail.find("ring sends no codes between groups; grouped_allpairs does") != std::string::npos);
+  CHECK(plan().error().errors.front().pointer == "/algorithm");
   request.algorithm = "auto";
-  request.op = "reduce";
-  CHECK(plan().error().detail.find("all_reduce has one") != std::string::npos);
+  for (auto const* op : {"reduce", "broadcast"}) {
+    request.op = op;
+    CHECK(plan().error().detail.find("all_reduce has one") != std::string::npos);
+    CHECK(plan().error().errors.front().pointer == "/compression");
+  }
   request.op = "all_reduce";
   request.topology = "hosts:8x1";
   auto const plain = plan().value();

@@ -41,7 +41,7 @@ http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request, std
   planning::Vector const vector{{request.bytes / size, {}, {}}, *dtype};
   auto answer = planning::plan_in(place.value(), wish.value(), vector, format.value(), most_ranks_verified);
   // All other possible errors have been checked.
-  if (answer.has_error()) return invalid_field("/algorithm", answer.error().detail);
+  if (answer.has_error()) return invalid_field(planning::refused_member(wish.value()), answer.error().detail);
   return std::move(answer.value());
 }
 

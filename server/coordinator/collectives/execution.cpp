@@ -177,10 +177,12 @@ Execution::Stage Execution::plan() {
   auto const possible = alternatives(in_rank_order);
   std::vector<model::Sent> considered;
   for (auto const& sent : possible.sent) {
-    auto choice = co_await tools_.planner.select(question_about(sent), in_rank_order);
+    auto question = question_about(sent);
+    auto const member = planning::refused_member(question.wish);
+    auto choice = co_await tools_.planner.select(std::move(question), in_rank_order);
     if (choice.has_error()) {
       Problem problem(ProblemCode::invalid_field, choice.error().detail);
-      problem.errors.push_back({"/algorithm", choice.error().detail});
+      problem.errors.push_back({member, choice.error().detail});
       co_return problem;
     }
     if (failing()) co_return cancelled_ ? cancelled_ : lost_;
