@@ -67,7 +67,12 @@ REFUSED: list[tuple[str, type[Exception], str, Callable[[chorus.Group], Any]]] =
         "reduce 'mean': expected one of sum avg",
         lambda g: g.all_reduce(zeros(4), reduce="mean"),
     ),
-    ("bits of floats", ValueError, "bxor of f32", lambda g: g.all_reduce(zeros(4), reduce="bxor")),
+    (
+        "bits of floats",
+        ValueError,
+        "bxor of f32: bit operations are for integers",
+        lambda g: g.all_reduce(zeros(4), reduce="bxor"),
+    ),
     ("root", ValueError, "root 2 in a group of 2", lambda g: g.broadcast(zeros(4), root=2)),
     ("negative root", ValueError, "root is -1, expected 0 to", lambda g: g.broadcast(zeros(4), root=-1)),
     ("root of another type", TypeError, "root is '0', expected a whole", lambda g: g.reduce(zeros(4), root="0")),  # type: ignore[arg-type]

@@ -209,7 +209,7 @@ TEST_CASE("what cannot be is refused before anything is sent, and a corrected ca
       auto const bad = make_error_code(WorkerErrc::bad_argument);
       refused(group.all_reduce(x, {.algorithm = "rign"}), make_error_code(PlanErrc::unknown_algorithm), "ring");
       refused(group.all_reduce(x, {.algorithm = "bruck"}), make_error_code(PlanErrc::unsupported_operation), "bruck");
-      refused(group.all_reduce(x, {.reduce = ReduceOp::band}), bad, "band of f32");
+      refused(group.all_reduce(x, {.reduce = ReduceOp::band}), bad, "band of f32: bit operations are for integers");
       refused(group.all_reduce(x, z), bad, "10 and 9");
       refused(group.all_reduce(x, {.counts = {5, 5}}), bad, "counts");
       refused(group.reduce(x, y, {.root = 2}), bad, "root 2");

@@ -295,7 +295,7 @@ TEST_CASE("a spec that does not fit together is refused before anything is sent"
   };
   CHECK(mentions(refused_because([](RunSpec& spec) { spec.sizes.elements += 1; }), "bytes"));
   CHECK(mentions(refused_because([](RunSpec& spec) { spec.members.pop_back(); }), "members"));
-  CHECK(mentions(refused_because([](RunSpec& spec) { spec.reduce = ReduceOp::bxor; }), "bxor of f32"));
+  CHECK(mentions(refused_because([](RunSpec& spec) { spec.reduce = ReduceOp::bxor; }), "bxor of f32: bit operations"));
   CHECK(mentions(refused_because([](RunSpec& spec) { spec.program = nullptr; }), "no program"));
   CHECK(mentions(refused_because([](RunSpec& spec) { std::swap(spec.members[0], spec.members[1]); }), "rank order"));
   CHECK(fleet.engine(0).links() == 0);

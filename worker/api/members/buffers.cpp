@@ -72,7 +72,7 @@ Sizes sizes_of(plan::Spec const& spec, Place place, plan::Layout const& layout, 
 
 Status check_reduction(Op op, ReduceOp reduce, Dtype dtype) {
   if (!reduces(op) || devices::can_reduce(reduce, dtype)) return ok();
-  return bad(std::string(name(reduce)) + " of " + std::string(name(dtype)) + " is not supported by this build");
+  return bad(std::string(name(reduce)) + " of " + std::string(name(dtype)) + ": bit operations are for integers");
 }
 
 Result<Buffers> to_buffers(Op op, Place place, ConstTensorView input, TensorView output, bool in_place,

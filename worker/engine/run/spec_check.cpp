@@ -35,8 +35,8 @@ Status check(RunSpec const& spec) {
                             std::to_string(output_bytes));
   if (is_in_one_buffer(program) && spec.input.data() != spec.output.data()) return cannot(spec, "it is not in place");
   if (reduces(program.spec.op) && !devices::can_reduce(spec.reduce, spec.dtype))
-    return cannot(spec,
-                  std::string(name(spec.reduce)) + " of " + std::string(name(spec.dtype)) + " is not in this build");
+    return cannot(spec, std::string(name(spec.reduce)) + " of " + std::string(name(spec.dtype)) +
+                            ": bit operations are for integers");
   bool const is_wide = spec.dtype == Dtype::f32 || spec.dtype == Dtype::f64;
   if (spec.codes && (!is_wide || spec.gpu != nullptr)) return cannot(spec, "codes are of f32 or f64 in host memory");
   return ok();

@@ -40,7 +40,7 @@ std::optional<Problem> check_admitted(RunOrder const& order, tensors::Tensor con
 std::optional<Problem> check_reduction(RunOrder const& order, Dtype dtype) {
   if (!reduces(order.spec.op) || devices::can_reduce(order.reduce, dtype)) return std::nullopt;
   return Problem(ProblemCode::unsupported, "reduce " + std::string(name(order.reduce)) + " of " +
-                                               std::string(name(dtype)) + " is not supported by this build");
+                                               std::string(name(dtype)) + ": bit operations are for integers");
 }
 
 std::optional<Problem> check_compression(RunOrder const& order, Dtype dtype) {

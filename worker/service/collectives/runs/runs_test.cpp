@@ -203,7 +203,7 @@ TEST_CASE("a tensor that was not admitted is refused with both values, and the r
   refused([](auto& r) { r.elements = 999; }, "mismatch", "expected 999 elements, found 1000 elements");
   refused([](auto& r) { r.tensor = "nobody"; }, "unknown_tensor", "nobody");
   refused([](auto& r) { r.op = "broadcast"; }, "unsupported", "broadcast");
-  refused([](auto& r) { r.reduce = "bxor"; }, "unsupported", "bxor of f32");
+  refused([](auto& r) { r.reduce = "bxor"; }, "unsupported", "bxor of f32: bit operations are for integers");
   refused([](auto& r) { r.algorithm = "rign"; }, "invalid_field", "/algorithm");
   refused([](auto& r) { r.root = 1; }, "invalid_field", "root");
   refused([](auto& r) { r.op = "all_redcue"; }, "invalid_field", "/op");
