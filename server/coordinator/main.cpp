@@ -258,6 +258,8 @@ int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
   options.memory = http::memory_limit();
   options.http.connections = http::prepare_for_connections(options.http.connections);
   if (!flags.store.etcd.endpoints.empty()) return run_with_others(io, signals, flags, std::move(options), log);
+  if (!flags.leading.advertise.empty())
+    log->warn("--advertise is not used without --etcd: no standby leads clients to this coordinator");
   std::unique_ptr<coordinator::JournalFile> journal;
   if (flags.store.journal.empty()) {
     log->warn("no --journal: groups, collectives and Idempotency-Keys are forgotten when this process ends");

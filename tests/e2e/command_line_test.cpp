@@ -163,6 +163,17 @@ TEST_CASE("each program prints its build as text and as JSON") {
   }
 }
 
+TEST_CASE("a coordinator says that it does not use --advertise without --etcd") {
+  ScratchDirectory const scratch;
+  auto const errors = scratch / "errors";
+  auto const program = binary("chorus-coordinator") + " --port 0 --advertise coordinator:7070";
+  Process process({"/bin/sh", "-c", "exec 2>" + errors + "; exec " + program});
+  CHECK(process.read_line().starts_with("listening on "));
+  CHECK(content_of(errors).find("--advertise is not used without --etcd") != std::string::npos);
+  process.signal(SIGTERM);
+  CHECK(process.wait() == 0);
+}
+
 TEST_CASE("a service that cannot start with its arguments says why, and ends with 1 or 2") {
   struct Start {
     std::string limit, arguments;
