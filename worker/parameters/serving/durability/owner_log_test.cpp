@@ -3,15 +3,13 @@
 
 #include <doctest/doctest.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <string>
 
-#include "http/client/client.hpp"
 #include "worker/parameters/checkpoints/testing/simulated_disk.hpp"
 #include "worker/parameters/log/recovery.hpp"
 #include "worker/parameters/serving/testing/run_story.hpp"
+#include "worker/parameters/serving/testing/workplace.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 #include "worker/parameters/shard/testing/pushed_shard.hpp"
 
@@ -36,22 +34,22 @@ api::ShardAssignment owned() {
 // An owner of one element whose log is on a simulated disk.
 class LoggedOwner {
  public:
-  LoggedOwner() : client_(io_.get_executor()) { tools_.logs = {&disk_, "disk", 1 << 20}; }
+  LoggedOwner() { place_.tools.logs = {&disk_, "disk", 1 << 20}; }
   ~LoggedOwner() {
-    testing::run_story(io_, end());
-    threads_.join();  // which give the shard's memory back
-    client_.close();
+    testing::run_story(place_.io, end());
+    place_.join();
+    place_.client.close();
   }
   LoggedOwner(LoggedOwner const&) = delete;
   LoggedOwner& operator=(LoggedOwner const&) = delete;
 
   void begin_log() {
-    log = std::make_shared<OwnerLog>(tools_, copy_, tenure_, queue_, tasks_);
+    log = std::make_shared<OwnerLog>(place_.tools, copy_, tenure_, queue_, tasks_);
     tasks_.spawn("log", OwnerLog::keep(log));
   }
   // Applies the next push, and adds it to the log.
   PushQueue::JobPtr push() {
-    testing::run_story(io_, apply());
+    testing::run_story(place_.io, apply());
     return acknowledge();
   }
   // Asks for the answer to the last push once more.
@@ -61,15 +59,15 @@ class LoggedOwner {
     return job;
   }
   http::Checked<api::PushAnswer> answer_of(PushQueue::JobPtr const& job) {
-    testing::run_story(io_, queue_.until_answered(job, in_time()));
+    testing::run_story(place_.io, queue_.until_answered(job, in_time()));
     return job->answer.value_or(http::Problem(ProblemCode::internal, "no answer"));
   }
-  void until_based() { testing::run_story(io_, until(true)); }
-  void until_failed() { testing::run_story(io_, until(false)); }
+  void until_based() { testing::run_story(place_.io, until(true)); }
+  void until_failed() { testing::run_story(place_.io, until(false)); }
   // Returns the position of the shard that is recovered after a crash.
   [[nodiscard]] std::uint64_t recovered_position() {
     auto crashed = files->after_crash(1);
-    auto const shard = recover(crashed, log_directory("disk", "w", 0), copy_.spec(), tools_.memory());
+    auto const shard = recover(crashed, log_directory("disk", "w", 0), copy_.spec(), place_.tools.memory());
     REQUIRE(shard.has_value());
     return (*shard)->position();
   }
@@ -96,21 +94,13 @@ class LoggedOwner {
     CHECK((co_await disk_.stop(in_time())).empty());
   }
 
-  asio::io_context io_;
-  asio::thread_pool threads_{1};
-  http::Client client_;
-  Disk disk_{io_.get_executor(), files, {}};
-  ShardTools tools_{io_.get_executor(),
-                    threads_.get_executor(),
-                    {client_, http::MessageChecksums::off},
-                    testing::pool(),
-                    {},
-                    1 << 20};
-  http::Condition changed_{io_.get_executor()};
+  testing::Workplace place_;
+  Disk disk_{place_.io.get_executor(), files, {}};
+  http::Condition changed_{place_.io.get_executor()};
   Tenure tenure_{"shard 0 of w", nullptr, owned()};
-  ShardCopy copy_{tools_, testing::make(owned()), tenure_, changed_, [](std::string const&) {}};
-  PushQueue queue_{tools_, tenure_, changed_};
-  http::TaskGroup tasks_{io_.get_executor()};
+  ShardCopy copy_{place_.tools, testing::make(owned()), tenure_, changed_, [](std::string const&) {}};
+  PushQueue queue_{place_.tools, tenure_, changed_};
+  http::TaskGroup tasks_{place_.io.get_executor()};
 };
 
 }  // namespace
