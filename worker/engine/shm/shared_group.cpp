@@ -52,8 +52,8 @@ SharedGroup::SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer
 }
 
 // The whole board stays while another member is still in a call that has ended well here: that member may not have read
-// the slots, or not have seen that its messages were read; its next call ends by the notice. Otherwise only the head
-// stays, for others that have not read the reason of a failure; a member that sees the failure uses nothing else.
+// the slots yet, or not have seen that its messages were read. Its next call ends by the notice. Otherwise the head
+// stays, for those that have yet to read the reason of a failure: a member that sees the failure uses nothing else.
 SharedGroup::~SharedGroup() {
   if (is_left_by_all())
     for (auto const& place : withdrawn_) arena_.readmit(place);
