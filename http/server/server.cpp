@@ -12,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <list>
+#include <utility>
 
 #include "base/runtime/socket_options.hpp"
 #include "collectives/core/assert.hpp"
@@ -127,15 +128,17 @@ Result<std::uint16_t> Server::Impl::listen(std::string const& host, std::uint16_
 asio::awaitable<void> Server::Impl::accept(tcp::acceptor& acceptor) {
   constexpr std::chrono::milliseconds pause{50};
   asio::steady_timer timer(executor_);
+  bool has_complained = false;
   while (!stopping_) {
     auto [error, socket] = co_await acceptor.async_accept(tuple_awaitable);
     if (stopping_) break;
     if (!error) {
+      has_complained = false;
       admit(std::move(socket));
       continue;
     }
     // The process has no descriptors left, or the peer left at once. Connections wait in the backlog meanwhile.
-    spdlog::warn("cannot accept a connection: {}", error.message());
+    if (!std::exchange(has_complained, true)) spdlog::warn("cannot accept connections at present: {}", error.message());
     timer.expires_after(pause);
     co_await timer.async_wait(tuple_awaitable);
   }
