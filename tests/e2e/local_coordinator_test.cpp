@@ -7,9 +7,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/support/mentions.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/scratch_directory.hpp"
 #include "worker/api/errc.hpp"
 #include "worker/api/local_coordinator.hpp"
 #include "worker/api/worker.hpp"
@@ -96,6 +100,19 @@ TEST_CASE("a coordinator ends with a program that is killed, also with one that 
     CHECK(((end.revents & POLLHUP) != 0));
     close(told[0]);
   }
+}
+
+TEST_CASE("a coordinator that does not listen in time ends at once, also where the program ignores SIGTERM") {
+  ScratchDirectory const here;
+  auto options = of_this_build();
+  options.program = here / "sleeps";
+  std::ofstream(options.program) << "#!/bin/sh\nexec sleep 60\n";
+  std::filesystem::permissions(options.program, std::filesystem::perms::owner_all);
+  auto const before = std::signal(SIGTERM, SIG_IGN);
+  auto const begun = std::chrono::steady_clock::now();
+  check_error(options, begun, "deadline");
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(10));  // SIGKILL comes then
+  std::signal(SIGTERM, before);
 }
 
 TEST_CASE("a C program starts a coordinator") {

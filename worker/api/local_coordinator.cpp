@@ -147,13 +147,16 @@ class LocalCoordinator::Process {
     int volatile why_not = 0;  // errno of execve
     sigset_t none;
     sigemptyset(&none);
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
     // The child has this process's memory until it becomes the program, and so calls nothing but the system.
     auto const child = vfork();
     if (child == 0) {
       bool const is_ready = prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent &&
                             dup2(input.get(), STDOUT_FILENO) == STDOUT_FILENO;
       if (is_ready) {
-        // A program inherits the mask of the thread, and the coordinator is to hear SIGTERM where this one blocks it.
+        // A program inherits the mask of the thread and what is ignored: the coordinator is to hear SIGTERM anyway.
+        sigaction(SIGTERM, &usual, nullptr);
         sigprocmask(SIG_SETMASK, &none, nullptr);
         execve(arguments[0], arguments.data(), environ);
         why_not = errno;
