@@ -197,12 +197,17 @@ std::set<std::string, std::less<>> Membership::silent(TimePoint now) const {
 Membership::Expired Membership::expire(TimePoint now, std::set<std::string, std::less<>> const& cut_off) {
   auto const slept = last_expire_ && now - *last_expire_ > lease_ / 2;
   last_expire_ = now;
+  // Workers that have fallen silent together are lost together: none of them is to take over from another.
+  auto const is_verdict = !slept && std::ranges::any_of(workers_, [now](auto const& entry) {
+    return entry.second.ready && now - entry.second.heard > verdict_limit * entry.second.lease;
+  });
+  auto const limit = is_verdict ? verdict_limit - 1 : verdict_limit;
   Expired expired;
   for (auto next = workers_.begin(); next != workers_.end();) {
     auto& worker = next->second;
     if (slept && worker.ready) worker.heard = now;
     if (cut_off.contains(next->first)) worker.spared_until = now + worker.lease;
-    if (worker.ready && now < worker.spared_until && now - worker.heard <= verdict_limit * worker.lease) {
+    if (worker.ready && now < worker.spared_until && now - worker.heard <= limit * worker.lease) {
       ++next;
       continue;
     }

@@ -100,7 +100,8 @@ class Membership {
   // for half a lease since the last call, renewals may be waiting unread, so every worker gets a fresh lease instead.
   // Workers that have been lost for ten minutes are forgotten.
   // `cut_off`: ids of silent() workers that are not declared lost now, because this process may be cut off. They have
-  // one more lease after they leave this set, and are lost after verdict_limit leases of silence.
+  // one more lease after they leave this set, and are lost after verdict_limit leases of silence, those that fell
+  // silent up to one lease later at the same time.
   [[nodiscard]] Expired expire(TimePoint now, std::set<std::string, std::less<>> const& cut_off = {});
   static constexpr int verdict_limit = 4;
 

@@ -62,6 +62,20 @@ TEST_CASE(
   CHECK(ids(membership.expire(start + 4100ms).lost) == std::vector<std::string>{"w1"});
 }
 
+TEST_CASE("workers that have fallen silent together are lost together, one that was silent for less is not") {
+  Membership membership(1000ms);
+  for (auto const* const id : {"w0", "w1", "w2"}) REQUIRE(membership.join(newcomer(id), start).has_value());
+  std::vector<std::string> lost;
+  auto now = start;
+  for (; lost.empty() && now < start + 5000ms; now += 100ms) {
+    if (now <= start + 300ms) REQUIRE(membership.renew("w1", api::to_hex(1), {}, now).has_value());
+    if (now <= start + 1500ms) REQUIRE(membership.renew("w2", api::to_hex(1), {}, now).has_value());
+    lost = ids(membership.expire(now, membership.silent(now)).lost);
+  }
+  CHECK(now == start + 4200ms);
+  CHECK(lost == std::vector<std::string>{"w0", "w1"});
+}
+
 TEST_CASE("a worker that was cut off has one lease from the moment in which most are heard again") {
   Membership membership(1000ms);
   for (auto const* const id : {"w0", "w1"}) REQUIRE(membership.join(newcomer(id), start).has_value());
