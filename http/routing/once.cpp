@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "http/json/json.hpp"
+#include "http/message/reception.hpp"
 
 namespace chorus::http {
 namespace {
@@ -57,6 +58,7 @@ awaitable<Response> Once::handle(Handler const& handler, Request const& request,
   auto const key_here = what + "\n" + **key;
   if (auto const known = answers_.find(key_here)) {
     if (known->asked() != *text) co_return idempotency_reused(what);
+    only_wait(body);  // the first one runs on without its client
     auto answer = co_await known->answer();
     if (answer) co_return std::move(*answer);
     co_return Problem(ProblemCode::unavailable, "the request was given up: the service is stopping");

@@ -1,5 +1,5 @@
 // Tests whether a server knows that a client has its answer.
-#include "http/server/reception.hpp"
+#include "http/message/reception.hpp"
 
 #include <doctest/doctest.h>
 
@@ -140,6 +140,30 @@ TEST_CASE("a request that only waits ends when its client has gone, and one that
     server.answer_heard();
     CHECK(server.wait_for_connections(2));
   }
+}
+
+TEST_CASE("a repetition under an Idempotency-Key ends when its client has gone, and the first request runs on") {
+  ServerLimits limits;
+  limits.header_timeout = std::chrono::milliseconds(80);
+  LiveServer server(limits);
+  auto const ask = [&server] {
+    auto client = std::make_unique<RawClient>(server.port());
+    client->send("POST /once HTTP/1.1\r\nHost: h\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n");
+    return client;
+  };
+  auto first = ask();
+  REQUIRE(server.wait_for_waiting(1));
+  auto const patient = ask();
+  std::vector<std::unique_ptr<RawClient>> abandoned;
+  for (int i = 0; i < 20; ++i) abandoned.push_back(ask());
+  REQUIRE(server.wait_for_connections(22));
+  first.reset();
+  abandoned.clear();
+  CHECK(server.wait_for_connections(2));
+  CHECK_FALSE(patient->readable_within(std::chrono::milliseconds(0)));
+  server.answer_heard();
+  CHECK(patient->readable_within(std::chrono::seconds(10)));
+  CHECK(server.wait_for_connections(1));
 }
 
 TEST_CASE("a server that stops leaves no doubt that the answer was not taken") {

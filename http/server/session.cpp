@@ -57,7 +57,7 @@ Response problem_response(Problem problem, std::string const& path) {
   return problem;
 }
 
-// Other requests may change something, and run on without their client.
+// Other requests may change something, and run on without their client, unless they say that they only_wait().
 bool is_wait(Request const& request) {
   return (request.method == Method::get || request.method == Method::head) && request.query_value("wait");
 }
@@ -127,7 +127,7 @@ asio::awaitable<Session::Next> Session::exchange() {
   InFlight const counted(context_.in_flight);
   started_ = std::chrono::steady_clock::now();
 
-  SessionBody body(wire_, receptions_, incoming.framing, incoming.expects_continue, body_patience(),
+  SessionBody body(wire_, receptions_, waits_for_client_, incoming.framing, incoming.expects_continue, body_patience(),
                    incoming.body_crc32c);
   std::string_view route;
   waits_for_client_ = is_wait(incoming.request);

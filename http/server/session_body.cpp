@@ -8,10 +8,11 @@ namespace chorus::http {
 
 namespace asio = boost::asio;
 
-SessionBody::SessionBody(Wire& wire, Receptions& receptions, Framing framing, bool expects_continue, Patience patience,
-                         std::optional<std::uint32_t> crc32c)
+SessionBody::SessionBody(Wire& wire, Receptions& receptions, bool& only_waits, Framing framing, bool expects_continue,
+                         Patience patience, std::optional<std::uint32_t> crc32c)
     : wire_(wire),
       receptions_(receptions),
+      only_waits_(only_waits),
       reader_(wire, framing),
       patience_(patience),
       crc_expected_(crc32c),

@@ -9,10 +9,10 @@ namespace chorus::http {
 
 class SessionBody final : public Body, public ReceptionSource {
  public:
-  // Wire and receptions outlive the body. If `crc32c` is given and does not fit the body, the read of its end reports
-  // digest_mismatch.
-  SessionBody(Wire& wire, Receptions& receptions, Framing framing, bool expects_continue, Patience patience,
-              std::optional<std::uint32_t> crc32c = std::nullopt);
+  // The references outlive the body. `only_waits`: becomes true at only_wait(). If `crc32c` is given and does not fit
+  // the body, the read of its end reports digest_mismatch.
+  SessionBody(Wire& wire, Receptions& receptions, bool& only_waits, Framing framing, bool expects_continue,
+              Patience patience, std::optional<std::uint32_t> crc32c = std::nullopt);
 
   [[nodiscard]] std::optional<std::uint64_t> length() const override;
   boost::asio::awaitable<Checked<std::size_t>> read_exactly(std::span<std::byte> destination) override;
@@ -20,6 +20,7 @@ class SessionBody final : public Body, public ReceptionSource {
   boost::asio::awaitable<Checked<std::string>> read_all(std::size_t limit_bytes) override;
 
   [[nodiscard]] std::shared_ptr<Reception> reception() override;
+  void only_wait() override { only_waits_ = true; }
 
   // The session starts to send the answer.
   void answering() {
@@ -39,6 +40,7 @@ class SessionBody final : public Body, public ReceptionSource {
 
   Wire& wire_;
   Receptions& receptions_;
+  bool& only_waits_;
   BodyReader reader_;
   Patience patience_;
   std::uint64_t read_bytes_ = 0;

@@ -2,14 +2,7 @@
 
 #include <utility>
 
-#include "http/message/message.hpp"
-
 namespace chorus::http {
-
-std::shared_ptr<Reception> reception_of(Body& body) {
-  auto* const source = dynamic_cast<ReceptionSource*>(&body);
-  return source == nullptr ? nullptr : source->reception();
-}
 
 Reception::State SessionReception::state() {
   if (wire_ == nullptr) return state_;

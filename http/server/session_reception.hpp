@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "http/server/reception.hpp"
+#include "http/message/reception.hpp"
 #include "http/wire/wire.hpp"
 
 namespace chorus::http {

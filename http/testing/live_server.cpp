@@ -68,6 +68,8 @@ LiveServer::LiveServer(ServerLimits limits, Door door)
   add(Method::get, "/silence", &LiveServer::silence);
   add(Method::get, "/wait", &LiveServer::wait);
   add(Method::put, "/heard", &LiveServer::heard);
+  router_.add(Method::post, "/once", Access::open,
+              once_.wrap([this](Request const& request, Body& body) { return heard(request, body); }));
   add(Method::get, "/upgrade", &LiveServer::upgrade);
   add(Method::get, "/inject", &LiveServer::inject);
   port_ = server_.listen("127.0.0.1", 0).value();

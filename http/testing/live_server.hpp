@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "base/runtime/condition.hpp"
-#include "http/server/reception.hpp"
+#include "http/message/reception.hpp"
+#include "http/routing/once.hpp"
 #include "http/server/server.hpp"
 
 namespace chorus::http::testing {
@@ -34,7 +35,9 @@ struct Seen {
 // - PUT /ignore (204, reads nothing), PUT /refuse (409, reads nothing), GET /throw
 // - GET /stream/{pieces} (a stream of so many pieces; 0: without end; ?length= announces its bytes)
 // - GET /silence (a stream of events, of which none comes)
-// - GET /wait (until cancelled), PUT /heard (204 after answer_heard(); its reception is kept)
+// - GET /wait (until cancelled), PUT /heard (204 after answer_heard(); its reception is kept), POST /once (the same
+// with
+//   an Idempotency-Key)
 // - GET /upgrade, GET /inject (a field with CR LF)
 class LiveServer {
  public:
@@ -100,6 +103,7 @@ class LiveServer {
   std::weak_ptr<std::size_t> stream_;  // the last stream
   std::vector<std::shared_ptr<Reception>> receptions_;
   Condition answers_{io_.get_executor()};
+  Once once_{io_.get_executor()};
   std::thread thread_;
 };
 

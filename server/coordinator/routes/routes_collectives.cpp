@@ -1,5 +1,6 @@
 #include "collectives/core/nearest_name.hpp"
 #include "http/message/idempotency_key.hpp"
+#include "http/message/reception.hpp"
 #include "http/message/trace_context.hpp"
 #include "http/routing/paging.hpp"
 #include "server/coordinator/routes/routes.hpp"
@@ -107,6 +108,7 @@ awaitable<Response> CollectiveRoutes::launch(Request const& request, Body& body,
       co_await collectives_.launch(std::move(name), std::move(message.value()), std::move(trace), mode);
   if (launched.has_error()) co_return launched.error();
   auto const record = launched.value().record;
+  http::only_wait(body);
   co_await collectives_.wait(record, until.value());
   if (record->refused()) co_return *record->view().error;
   auto response = shown(*record, record->ended() ? 200 : 202);

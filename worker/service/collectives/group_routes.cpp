@@ -3,7 +3,6 @@
 #include "http/message/idempotency_key.hpp"
 #include "http/message/trace_context.hpp"
 #include "http/routing/paging.hpp"
-#include "http/server/reception.hpp"
 #include "worker/service/requests/json_body.hpp"
 #include "worker/service/requests/problems.hpp"
 
@@ -56,7 +55,7 @@ awaitable<http::Response> GroupRoutes::call(http::Request const& request, http::
   auto key = http::idempotency_key(request.fields);
   if (!key) co_return key.error();
   // A variable: GCC 12 destroys an aggregate temporary of a co_await expression twice.
-  GroupRegistry::Origin origin{std::move(*key), http::reception_of(body), ""};
+  GroupRegistry::Origin origin{std::move(*key), &body, ""};
   if (auto trace = http::trace_of(request.fields)) origin.trace_id = std::move(trace->trace_id);
   auto const report = co_await groups_.call(request.parameter("name"), request.parameter("op"),
                                             std::move(asked->message), std::move(origin));

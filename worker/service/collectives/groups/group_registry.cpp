@@ -213,12 +213,15 @@ awaitable<GroupRegistry::Outcome> GroupRegistry::call(std::string group, std::st
   auto const name = name_of(call, origin.key, entry.highest_epoch);
   auto asked = name.empty() ? "" : asked_by(op, call);
   if (auto const known = entry.answers.find(name)) {
-    if (known->asked() == asked) co_return co_await again(known);
+    if (known->asked() == asked) {
+      if (origin.body != nullptr) http::only_wait(*origin.body);  // the first one runs on without its client
+      co_return co_await again(known);
+    }
     if (origin.key) co_return http::idempotency_reused("a call on group " + group);
   }
   auto const epoch = find(group);
   if (!epoch) co_return epoch.error();
-  auto const reception = name.empty() ? origin.reception : nullptr;
+  auto const reception = name.empty() && origin.body != nullptr ? http::reception_of(*origin.body) : nullptr;
   if (auto problem = refusal(entry, **epoch, call, reception != nullptr)) co_return std::move(*problem);
   // Errors that only this member can see are refused before a number is drawn: the other members wait, and a corrected
   // call still fits.

@@ -52,9 +52,9 @@ class GroupRegistry {
   using Outcome = http::Checked<api::LocalReport>;
   // The caller of a call, beyond what the call says.
   struct Origin {
-    std::optional<std::string> key;              // Idempotency-Key
-    std::shared_ptr<http::Reception> reception;  // null: the caller always gets the answer
-    std::string trace_id;                        // of the trace that the call belongs to
+    std::optional<std::string> key;  // Idempotency-Key
+    http::Body* body;                // of the request; null: the caller always gets the answer. Outlives the call
+    std::string trace_id;            // of the trace that the call belongs to
   };
 
   // Waits for the call's turn, runs it, and commits on this rank. The deadline counts from now. A repetition of a call,

@@ -246,6 +246,29 @@ TEST_CASE("a key whose client has gone is asked for again, and gets the sum of i
   CHECK(two.value(1) == 22);
 }
 
+TEST_CASE("repetitions whose clients have gone end before the call does, and the call runs on") {
+  TwoMembers two;
+  two.put(0, 1);
+  two.put(1, 10);
+  std::vector<std::unique_ptr<RawConnection>> clients;
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(two.connect(0));
+    clients.back()->send(posted(of_x, "Idempotency-Key: step-0\r\n"));
+    two.await_call(0, 0);
+  }
+  auto const are_under_way = [&two](std::string const& requests) {
+    return mentions(two.group.at(0).metrics(), "\nchorus_http_requests_in_flight " + requests + "\n");
+  };
+  while (!are_under_way("11")) std::this_thread::yield();  // with that for the metrics
+  clients.clear();
+  auto const until = std::chrono::steady_clock::now() + 20s;
+  while (!are_under_way("2") && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  CHECK(are_under_way("2"));
+  REQUIRE(two.group.at(1).post(all_reduce_path, of_x).status == 200);
+  CHECK(two.group.at(0).post(all_reduce_path, of_x, under_key("step-0")).json().at("sequence") == 0);
+  CHECK(two.value(0) == 11);
+}
+
 TEST_CASE("a sequence: the same again has the answer of the first, another than the next is refused by name") {
   TwoMembers two;
   two.put(0, 1);

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "http/server/reception.hpp"
+#include "http/message/reception.hpp"
 
 namespace chorus::service {
 

@@ -36,10 +36,15 @@ class ReceptionSource {
   ReceptionSource& operator=(ReceptionSource const&) = delete;
 
   [[nodiscard]] virtual std::shared_ptr<Reception> reception() = 0;
+  virtual void only_wait() = 0;
 };
 
 // Returns the reception of the answer to the request with this body, for handlers that must know whether the answer
 // arrives; null if the body does not come from a connection.
 [[nodiscard]] std::shared_ptr<Reception> reception_of(Body& body);
+
+// The handler of the request with this body changes nothing from now on, and only waits for its client: it is cancelled
+// when the client closes the connection, or one half of it. Does nothing if the body does not come from a connection.
+void only_wait(Body& body);
 
 }  // namespace chorus::http
