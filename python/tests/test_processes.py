@@ -111,3 +111,19 @@ signal.pause()
     owner.kill()
     owner.wait()
     until(lambda: not alive(coordinator), "the coordinator has ended")
+
+
+def test_a_worker_whose_coordinator_is_gone_says_once_that_nobody_takes_its_shards(library: Library) -> None:
+    story = """
+import chorus
+from chorus.programs import LocalCoordinator
+with LocalCoordinator() as coordinator, chorus.Client(coordinator.url) as client:
+    worker = chorus.Worker(coordinator.url, "alone", drain_timeout_ms=1000)
+    worker.create_group("g", ["alone"])
+    client.create_parameter("w", "g", [4])
+worker.close()
+"""
+    own = {name: os.environ[name] for name in ("CHORUS_BIN", "CHORUS_LIBRARY")}
+    ran = subprocess.run([sys.executable, "-c", story], env=ENVIRONMENT | own, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.count("could not be asked to hand shards over") == 1, ran.stderr

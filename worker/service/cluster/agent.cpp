@@ -210,7 +210,8 @@ awaitable<void> Agent::hand_over(TimePoint deadline) {
     auto const answer = co_await ask_to_hand_over(deadline);
     if (answer && !is_nobody_leading(*answer)) co_return tell_of_hand_over(*answer);
     auto const why = answer ? problem_text(*answer) : answer.error().detail;
-    if (why != std::exchange(told, why))
+    auto const kind = answer ? why : answer.error().code.message();  // the detail has the time that is left
+    if (kind != std::exchange(told, kind))
       log_->warn("{} could not be asked to hand shards over: {}; trying again until the drain timeout",
                  options_.coordinator, why);
     auto const wanted = std::chrono::seconds(answer ? answer->problem().retry_after_s.value_or(0) : 0);
