@@ -22,6 +22,7 @@ from . import build, ending
 _LEAVE_S = 2.0  # how long others may take to leave, once all have met
 _POLL_S = 0.005
 _DELETE_S = 2.0  # what the deletion of a group may take
+_LOOK_S = 0.001
 
 # Options of `chorus.Worker`, by the variables that chorus-worker reads as well.
 _TEXTS = {
@@ -84,6 +85,10 @@ class Session:
     @property
     def session(self) -> Session:
         return self
+
+    @property
+    def group_name(self) -> str:
+        return "" if self._group is None else self._group.name
 
     def _begin(self) -> Mapping[str, str]:
         """On rank 0: says where the coordinator is, and on which host alone it is reached."""
@@ -170,6 +175,10 @@ class Lent:
     def session(self) -> Lent:
         return self
 
+    @property
+    def group_name(self) -> str:
+        return self.group.name
+
     def end(self) -> None:
         """Does nothing."""
 
@@ -201,6 +210,8 @@ class Guest:
         if self._group is None or worker.closed:
             return
         with contextlib.suppress(ChorusError, RuntimeError):  # the store may have ended
+            for group in (self._group, self.session.group_name):
+                worker.join(group, _LOOK_S).close()  # where a rank is lost the store may be, and would not answer
             if self._store.add("chorus/ended", 1) == self._size:
                 worker.delete_group(self._group, _DELETE_S)
 
