@@ -195,7 +195,7 @@ TEST_CASE("what cannot be compressed is refused by name, and changes nothing") {
     fleet.cluster.worker(w).put_tensor("i", "i32", std::vector<std::int32_t>(100, 1));
     for (auto const* name : {"many/0", "many/1"}) fleet.cluster.worker(w).put_tensor(name, "f32", Floats(100, 1));
   }
-  auto const refused = [&](json::object request, std::string const& why, std::string const& at = "/compression") {
+  auto const refused = [&](json::object request, std::string const& why) {
     request["group"] = "g";
     if (!request.contains("tensor")) request["tensor"] = "x";
     auto const body = json::serialize(fleet.cluster.run(request));
@@ -294,7 +294,7 @@ TEST_CASE("codes between racks that cannot be are refused by name, and change no
   fleet.put_all();
   for (std::size_t w = 0; w < 3; ++w)
     fleet.cluster.worker(w).put_tensor("h", "f16", std::vector<std::uint16_t>(100, 1));
-  auto const refused = [&](json::object request, std::string const& why) {
+  auto const refused = [&](json::object request, std::string const& why, std::string const& at = "/compression") {
     request["group"] = "g";
     request["compression"] = between(request.contains("level") ? request.at("level").as_string().c_str() : "rack");
     request.erase("level");
