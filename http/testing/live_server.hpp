@@ -35,9 +35,8 @@ struct Seen {
 // - PUT /ignore (204, reads nothing), PUT /refuse (409, reads nothing), GET /throw
 // - GET /stream/{pieces} (a stream of so many pieces; 0: without end; ?length= announces its bytes)
 // - GET /silence (a stream of events, of which none comes)
-// - GET /wait (until cancelled), PUT /heard (204 after answer_heard(); its reception is kept), POST /once (the same
-// with
-//   an Idempotency-Key)
+// - GET /wait (until cancelled), PUT /heard (204 after answer_heard(); its reception is kept)
+// - POST /once (like /heard, with an Idempotency-Key)
 // - GET /upgrade, GET /inject (a field with CR LF)
 class LiveServer {
  public:
