@@ -1,12 +1,13 @@
 // Reads files whole.
 #pragma once
 
-#include <optional>
 #include <string>
+
+#include "collectives/core/result.hpp"
 
 namespace chorus::http {
 
-// Returns the content of a file. Empty if it cannot be opened or read, like a directory; errno says why.
-[[nodiscard]] std::optional<std::string> content_of_file(std::string const& path);
+// Returns the content of a file. Errors: "PATH: why" if it cannot be opened or read, like a directory.
+[[nodiscard]] Result<std::string> content_of_file(std::string const& path);
 
 }  // namespace chorus::http

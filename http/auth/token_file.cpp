@@ -78,7 +78,7 @@ Result<TokenEntry> parse_line(std::string_view line) {
 
 Result<std::string> content_of(std::string const& path) {
   auto text = content_of_file(path);
-  if (!text) return Error(AuthErrc::unreadable, path + ": " + system_reason());
+  if (!text) return Error(AuthErrc::unreadable, text.error().detail);
   if (text->size() > file_bytes_max) return Error(AuthErrc::malformed, path + ": larger than 16 MiB");
   return std::move(*text);
 }

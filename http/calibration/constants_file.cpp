@@ -1,6 +1,5 @@
 #include "http/calibration/constants_file.hpp"
 
-#include <cerrno>
 #include <cmath>
 
 #include "base/whole_file.hpp"
@@ -82,10 +81,7 @@ Result<model::Constants> apply(api::ModelConstants const& given, model::Constant
 
 Result<model::Constants> read_constants(std::string const& path) {
   auto const text = http::content_of_file(path);
-  if (!text) {
-    std::error_code const why(errno, std::generic_category());
-    return Error(why, "cannot read " + path + ": " + why.message());
-  }
+  if (!text) return Error(text.error().code, "cannot read " + text.error().detail);
   auto const given = http::decode<api::ModelConstants>(*text);
   if (!given) {
     auto detail = path + ": " + given.error().detail;

@@ -1,6 +1,5 @@
 #include "server/cli/files/links_file.hpp"
 
-#include <cerrno>
 #include <string>
 
 #include "base/whole_file.hpp"
@@ -12,10 +11,7 @@ namespace chorus::cli {
 Result<api::LinkMatrix> read_links(std::string_view path) {
   std::string const name(path);
   auto const text = http::content_of_file(name);
-  if (!text) {
-    std::error_code const why(errno, std::generic_category());
-    return Error(why, "cannot read " + name + ": " + why.message());
-  }
+  if (!text) return Error(text.error().code, "cannot read " + text.error().detail);
   auto links = http::decode<api::LinkMatrix>(*text);
   if (links) return std::move(*links);
   return Error(CliErrc::bad_value, name + ": " + links.error().detail);
