@@ -1,5 +1,7 @@
 #include "base/runtime/watched_file.hpp"
 
+#include <utility>
+
 namespace chorus::http {
 
 bool WatchedFile::has_changed(TimePoint now) {
@@ -14,6 +16,7 @@ bool WatchedFile::has_changed(TimePoint now) {
   bool const same = mark.device == seen_.device && mark.inode == seen_.inode && mark.bytes == seen_.bytes &&
                     mark.modified.tv_sec == seen_.modified.tv_sec && mark.modified.tv_nsec == seen_.modified.tv_nsec;
   seen_ = mark;
+  if (!same) was_forgotten_ = std::exchange(is_forgotten_, false);
   return !same;
 }
 

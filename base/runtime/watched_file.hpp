@@ -22,8 +22,13 @@ class WatchedFile {
   [[nodiscard]] bool has_changed(TimePoint now);
   // Makes the next has_changed() call stat() at once, because the caller has reason to expect a change.
   void look_again() { next_look_ = {}; }
-  // Makes the next has_changed() that calls stat() return true, because the caller could not read the file.
-  void forget() { seen_ = {}; }
+  // Makes the next has_changed() that calls stat() return true, because the caller could not read the file. Returns
+  // false if this is why the last one returned true: the caller has complained already.
+  bool forget() {
+    seen_ = {};
+    is_forgotten_ = true;
+    return !was_forgotten_;
+  }
 
  private:
   struct Mark {
@@ -35,6 +40,7 @@ class WatchedFile {
   std::string path_;
   TimePoint next_look_{};
   Mark seen_;
+  bool is_forgotten_ = false, was_forgotten_ = false;  // since, and before, has_changed() last returned true
 };
 
 }  // namespace chorus::http

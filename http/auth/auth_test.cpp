@@ -292,15 +292,27 @@ TEST_CASE("an audit that cannot be opened again after a rotation goes on when it
   }
 }
 
-TEST_CASE("a changed file is read again, and a broken one leaves the tokens as they were") {
+namespace {
+
+using What = TokenBook::Found::What;
+
+// The book of a file with the token "a".
+struct OpenBook {
+  OpenBook() {
+    REQUIRE(append_token(path, entry("a", Access::read, "a")).has_value());
+    REQUIRE(book.open(now).has_value());
+  }
+  What found(std::string const& token) { return book.find(token, now, noon()).what; }
+
   ScratchDirectory const directory;
-  auto const path = directory / "tokens.jsonl";
-  REQUIRE(append_token(path, entry("a", Access::read, "a")).has_value());
-  TokenBook book(path);
-  auto now = WatchedFile::TimePoint() + seconds(100);
-  using What = TokenBook::Found::What;
-  auto const found = [&](std::string const& token) { return book.find(token, now, noon()).what; };
-  REQUIRE(book.open(now).has_value());
+  std::string const path = directory / "tokens.jsonl";
+  TokenBook book{path};
+  WatchedFile::TimePoint now = WatchedFile::TimePoint() + seconds(100);
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(OpenBook, "a changed file is read again, and a broken one leaves the tokens as they were") {
   CHECK(found("a") == What::good);
   REQUIRE(append_token(path, entry("b", Access::read, "b")).has_value());
   CHECK(found("b") == What::good);  // at once, because the token was unknown
@@ -314,18 +326,11 @@ TEST_CASE("a changed file is read again, and a broken one leaves the tokens as t
   CHECK(found("c") == What::good);
 }
 
-TEST_CASE("tokens that could not be read when they had changed are read when they can be") {
-  ScratchDirectory const directory;
-  auto const path = directory / "tokens.jsonl";
-  REQUIRE(append_token(path, entry("a", Access::read, "a")).has_value());
-  TokenBook book(path);
-  auto now = WatchedFile::TimePoint() + seconds(100);
-  using What = TokenBook::Found::What;
-  auto const found = [&](std::string const& token) {
+TEST_CASE_FIXTURE(OpenBook, "tokens that could not be read when they had changed are read when they can be") {
+  auto const found = [this](std::string const& token) {
     now += seconds(1);
-    return book.find(token, now, noon()).what;
+    return OpenBook::found(token);
   };
-  REQUIRE(book.open(now).has_value());
   write_file(path, to_line(entry("b", Access::read, "b")));
   {
     chorus::testing::FewDescriptors const none_left;
@@ -355,4 +360,20 @@ TEST_CASE("an own token that could not be read when it had changed is read when 
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
   CHECK(credentials.authorization_after("Bearer new") == "Bearer new");
+}
+
+TEST_CASE("a file that cannot be read is complained of once, until it was read") {
+  ScratchDirectory const directory;
+  WatchedFile file(directory / "token");
+  auto now = WatchedFile::TimePoint() + seconds(100);
+  auto const has_changed = [&] { return file.has_changed(now += seconds(1)); };
+  REQUIRE(has_changed());
+  CHECK(file.forget());
+  REQUIRE(has_changed());
+  CHECK_FALSE(file.forget());
+  REQUIRE(has_changed());  // and this time the file is read
+  CHECK_FALSE(has_changed());
+  write_file(file.path(), "new");
+  REQUIRE(has_changed());
+  CHECK(file.forget());
 }

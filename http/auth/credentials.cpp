@@ -28,12 +28,9 @@ std::string Credentials::authorization() const {
   std::lock_guard const lock(mutex_);
   if (file_.has_changed(std::chrono::steady_clock::now())) {
     auto const token = read_secret(file_.path());
-    bool const was_unreadable = is_unreadable_;
-    is_unreadable_ = token.has_error() && token.error().code == AuthErrc::unreadable;
-    if (is_unreadable_) file_.forget();
     if (token)
       authorization_ = "Bearer " + *token;
-    else if (!is_unreadable_ || !was_unreadable)
+    else if (token.error().code != AuthErrc::unreadable || file_.forget())
       spdlog::error("the token stays as it was: {}", token.error().detail);
   }
   return authorization_;

@@ -31,7 +31,6 @@ class Credentials {
   bool const has_files_;
   mutable std::mutex mutex_;
   mutable WatchedFile file_;
-  mutable bool is_unreadable_ = false;  // is read again, though it has not changed
   mutable std::string authorization_;
   mutable TlsContext tls_;
 };

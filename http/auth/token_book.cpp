@@ -16,13 +16,10 @@ Status TokenBook::open(WatchedFile::TimePoint now) {
 void TokenBook::read_if_changed(WatchedFile::TimePoint now) {
   if (!file_.has_changed(now)) return;
   auto entries = read_tokens(file_.path());
-  bool const was_unreadable = is_unreadable_;
-  is_unreadable_ = entries.has_error() && entries.error().code == AuthErrc::unreadable;
-  if (is_unreadable_) file_.forget();
   if (entries) {
     entries_ = std::move(*entries);
     spdlog::info("{}: {} tokens", file_.path(), entries_.size());
-  } else if (!is_unreadable_ || !was_unreadable) {
+  } else if (entries.error().code != AuthErrc::unreadable || file_.forget()) {
     spdlog::error("the tokens stay as they were: {}", entries.error().detail);
   }
 }

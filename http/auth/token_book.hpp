@@ -32,7 +32,6 @@ class TokenBook {
   [[nodiscard]] TokenEntry const* entry_of(Sha256 const& hash) const;
 
   WatchedFile file_;
-  bool is_unreadable_ = false;  // is read again, though it has not changed
   std::vector<TokenEntry> entries_;
 };
 
