@@ -92,14 +92,12 @@ void ReceiveConnection::start(RunOnLinks& run) {
   if (answered.has_error()) fail(answered.error());
 }
 
-std::optional<std::size_t> ReceiveConnection::take(links::MessageFrame const& awaited, std::span<std::byte> to,
-                                                   unsigned polls) {
+std::optional<std::uint64_t> ReceiveConnection::take(links::MessageFrame const& awaited, std::span<std::byte> to,
+                                                     unsigned polls) {
   links::MessageFrame message;
   if (link() == nullptr || is_closing() || link()->look_at_message(message, polls) != links::Link::Next::message)
     return std::nullopt;
-  auto expected = awaited.header;
-  expected.length = message.header.length;
-  if (message.header != expected || message.head != awaited.head || message.content.size() > to.size())
+  if (!are_alike(message.header, awaited.header) || message.head != awaited.head || message.content.size() > to.size())
     return std::nullopt;
   std::copy(message.content.begin(), message.content.end(), to.begin());
   if (!link()->pass_message(message)) return std::nullopt;

@@ -73,6 +73,14 @@ static_assert(offsetof(FrameHeader, message) == 16 && offsetof(FrameHeader, leng
 static_assert(offsetof(FrameHeader, offset) == 24);
 static_assert(std::is_trivially_copyable_v<FrameHeader> && std::has_unique_object_representations_v<FrameHeader>);
 
+// Whether two headers have the same fields but for `length`. Compares words, as they were written, not the fields one
+// by one.
+[[nodiscard]] inline bool are_alike(FrameHeader const& a, FrameHeader const& b) {
+  using Words = std::array<std::uint64_t, 4>;
+  auto const left = std::bit_cast<Words>(a), right = std::bit_cast<Words>(b);
+  return ((left[0] ^ right[0]) | (left[1] ^ right[1]) | (left[3] ^ right[3])) == 0 && a.message == b.message;
+}
+
 // The CRC32C checksums after the header, on links with checksums.
 struct FrameCheck {
   std::uint32_t payload = 0;  // of the payload's bytes; 0 without payload

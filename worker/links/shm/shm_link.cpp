@@ -264,7 +264,6 @@ void ShmLink::pend(std::uint64_t place, FrameHeader const& header, Pending::Kind
 // Handles what the peer has received; returns true if that is more than before.
 bool ShmLink::reap() {
   if (pending_begin_ == pending_end_ && !blocked_ && !has_current_) return false;
-  auto const before = out_.received_so_far();
   auto const received = out_.received();
   if (received.has_error()) {
     fail(received.error());
@@ -282,7 +281,7 @@ bool ShmLink::reap() {
     --untold_;
     if (!pending.released) handler_->frame_sent(pending.header);
   }
-  return !closed_ && *received != before;
+  return std::exchange(reaped_, *received) != *received && !closed_;
 }
 
 void ShmLink::release(std::uint64_t run) {
@@ -330,7 +329,7 @@ bool ShmLink::read() {
       }
       if (closed_) return true;
     }
-    bool const tells = in_.advance(record);
+    bool const tells = in_.advance(record.head.kind, record.head.frame.length);
     if (tells || record.head.kind != RecordKind::in_ring) ring(sleeps_for_room);
     budget -= std::min<std::size_t>(budget, record.head.frame.length + turn_frame_bytes);
   }

@@ -20,23 +20,20 @@ Link::Next ShmLink::look_at_message(MessageFrame& message, unsigned polls) {
   if (closed_ || handler_ == nullptr) return Next::other;
   while (in_.is_empty())
     if (polls-- == 0) return Next::nothing;
-  RingReceiver::Record record;
-  auto const there = in_.look(record);
-  if (there.has_error()) return Next::other;
-  if (!*there) return Next::nothing;
-  auto const& header = record.head.frame;
-  if (record.head.kind != RecordKind::in_ring || header.type != FrameType::message ||
-      header.length < sizeof message.head || header.length > std::min(in_ring_bytes_max, record.in_ring.size()))
+  std::span<std::byte const> in_ring;
+  if (!in_.look_in_ring(message.header, in_ring)) return in_.is_empty() ? Next::nothing : Next::other;
+  auto const length = message.header.length;
+  if (message.header.type != FrameType::message || length < sizeof message.head ||
+      length > std::min(in_ring_bytes_max, in_ring.size()))
     return Next::other;
-  message.header = header;
-  std::memcpy(&message.head, record.in_ring.data(), sizeof message.head);
-  message.content = record.in_ring.first(header.length).subspan(sizeof message.head);
+  std::memcpy(&message.head, in_ring.data(), sizeof message.head);
+  message.content = in_ring.first(length).subspan(sizeof message.head);
   return Next::message;
 }
 
 bool ShmLink::pass_message(MessageFrame const& message) {
   if (is_broken()) return false;
-  if (in_.advance({{message.header, 0, RecordKind::in_ring}, {}})) ring(sleeps_for_room);
+  if (in_.advance(RecordKind::in_ring, message.header.length)) ring(sleeps_for_room);
   return true;
 }
 

@@ -12,20 +12,25 @@ namespace chorus::links {
 namespace {
 
 constexpr std::size_t line_bytes = sizeof(RingLine);
+// So many lines of both rings of a link leave half of a small first cache to others.
+constexpr std::size_t near_lines = 128;
 constexpr std::size_t kind_word = offsetof(RecordHead, kind) / sizeof(std::uint64_t);
 static_assert(offsetof(RecordHead, kind) + sizeof(std::uint64_t) == record_head_bytes,
               "the word with the kind is the last");
 
 constexpr std::size_t lines_of(std::size_t payload_bytes) {
-  return (record_head_bytes + payload_bytes + line_bytes - 1) / line_bytes;
+  return (in_ring_begin(payload_bytes) + payload_bytes + line_bytes - 1) / line_bytes;
 }
 
-// Copies word by word with atomic loads, so that no word is read twice.
-RecordHead copy_of(RingLine& line) {
-  std::array<std::uint64_t, record_head_bytes / sizeof(std::uint64_t)> words{};
-  for (std::size_t i = 0; i < words.size(); ++i)
-    words[i] = std::atomic_ref(line.words[i]).load(std::memory_order_relaxed);
-  return std::bit_cast<RecordHead>(words);
+constexpr std::size_t record_words = record_head_bytes / sizeof(std::uint64_t);
+constexpr std::size_t header_words = sizeof(FrameHeader) / sizeof(std::uint64_t);
+
+// The first words, by atomic loads, so that no word is read twice.
+template <std::size_t n>
+std::array<std::uint64_t, n> words_of(RingLine& line) {
+  std::array<std::uint64_t, n> words{};
+  for (std::size_t i = 0; i < n; ++i) words[i] = std::atomic_ref(line.words[i]).load(std::memory_order_relaxed);
+  return words;
 }
 
 std::atomic_ref<std::uint64_t> kind_of(RingLine& line) { return std::atomic_ref(line.words[kind_word]); }
@@ -50,10 +55,8 @@ Result<std::uint64_t> RingSender::received() {
 
 // A line behind the frame is free as well, for the 0 that ends what can be read.
 std::optional<std::uint64_t> RingSender::reserve(std::size_t lines) {
-  auto const free = ring_.size() - (head_ - tail_);
-  auto const to_end = ring_.size() - index_of(head_);
-  auto const skipped = lines <= to_end ? 0 : to_end;
-  if (skipped + lines + 1 > free) return std::nullopt;
+  auto const skipped = lines_to_skip(lines);
+  if (skipped + lines + 1 > ring_.size() - (head_ - tail_)) return std::nullopt;
   if (skipped != 0) {
     RecordHead filler;
     filler.kind = RecordKind::filler;
@@ -62,24 +65,45 @@ std::optional<std::uint64_t> RingSender::reserve(std::size_t lines) {
   return head_;
 }
 
-std::byte* RingSender::body_of(std::uint64_t place) const {
-  return reinterpret_cast<std::byte*>(ring_[index_of(place)].words.data()) + record_head_bytes;
+// While the receiver keeps up, frames stay in the first lines, which the caches of both cores hold.
+std::size_t RingSender::lines_to_skip(std::size_t lines) {
+  auto const at = index_of(head_);
+  auto const to_end = ring_.size() - at;
+  if (lines >= to_end) return lines == to_end ? 0 : to_end;
+  if (at / near_lines == (at + lines) / near_lines) return 0;
+  // An impossible tail is found by received().
+  auto const tail = shared_tail_.line.load(std::memory_order_acquire);
+  if (tail - tail_ <= head_ - tail_) tail_ = tail;
+  return to_end + lines + 1 <= ring_.size() - (head_ - tail_) ? to_end : 0;
+}
+
+std::byte* RingSender::payload_at(std::uint64_t place, std::size_t bytes) const {
+  return reinterpret_cast<std::byte*>(ring_[index_of(place)].words.data()) + in_ring_begin(bytes);
+}
+
+void RingSender::end_with(std::uint64_t place) {
+  if (end_ == place) return;
+  end_ = place;
+  kind_of(ring_[index_of(place)]).store(0, std::memory_order_relaxed);
 }
 
 void RingSender::publish(RecordHead const& head, std::size_t lines) {
-  kind_of(ring_[index_of(head_ + lines)]).store(0, std::memory_order_relaxed);
+  end_with(head_ + lines);
   auto& first = ring_[index_of(head_)];
   auto const words = std::bit_cast<std::array<std::uint64_t, kind_word + 1>>(head);
   std::copy_n(words.begin(), kind_word, first.words.begin());
   kind_of(first).store(words[kind_word], std::memory_order_release);
   head_ += lines;
+  // The receiver's core has that line, and the next frame, if it is as long as this one, need not wait for it.
+  bool const is_free = lines < ring_.size() - (head_ - tail_);
+  if (head.kind != RecordKind::filler && is_free) end_with(head_ + lines);
 }
 
 bool RingSender::put(FrameHeader const& frame, std::span<std::byte const> payload) {
   auto const lines = lines_of(payload.size());
   auto const place = reserve(lines);
   if (!place) return false;
-  std::copy(payload.begin(), payload.end(), body_of(*place));
+  std::copy(payload.begin(), payload.end(), payload_at(*place, payload.size()));
   publish({frame, 0, RecordKind::in_ring}, lines);
   return true;
 }
@@ -88,9 +112,9 @@ bool RingSender::put(FrameHeader const& frame, MessageHead const& head, std::spa
   auto const lines = lines_of(sizeof head + content.size());
   auto const place = reserve(lines);
   if (!place) return false;
-  auto* const body = body_of(*place);
-  std::memcpy(body, &head, sizeof head);
-  std::copy(content.begin(), content.end(), body + sizeof head);
+  auto* const payload = payload_at(*place, sizeof head + content.size());
+  std::memcpy(payload, &head, sizeof head);
+  std::copy(content.begin(), content.end(), payload + sizeof head);
   publish({frame, 0, RecordKind::in_ring}, lines);
   return true;
 }
@@ -108,15 +132,21 @@ void RingSender::withdraw(std::uint64_t place) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-bool RingReceiver::is_empty() const { return kind_of(ring_[index_of(tail_)]).load(std::memory_order_acquire) == 0; }
+bool RingReceiver::is_empty() const { return kind_of(line()).load(std::memory_order_acquire) == 0; }
+
+std::span<std::byte const> RingReceiver::payload_memory(FrameHeader const& frame) const {
+  return std::as_bytes(ring_.subspan(index_of(tail_))).subspan(in_ring_begin(frame.length));
+}
+
+void RingReceiver::pass_filler() {
+  tail_ += ring_.size() - index_of(tail_);
+  shared_tail_.line.store(tail_, std::memory_order_release);
+}
 
 Result<bool> RingReceiver::look(Record& record) {
   while (true) {
     if (is_empty()) return false;
-    auto const at = index_of(tail_);
-    auto const contiguous = ring_.size() - at;
-    record.head = copy_of(ring_[at]);
-    record.in_ring = std::as_bytes(ring_.subspan(at, contiguous)).subspan(record_head_bytes);
+    record.head = std::bit_cast<RecordHead>(words_of<record_words>(line()));
     // `zero` shares a word with the kind: still_stands() would take any other value for a withdrawal, and the abort
     // that follows a withdrawal would never come.
     if (record.head.zero != 0)
@@ -125,25 +155,38 @@ Result<bool> RingReceiver::look(Record& record) {
       case RecordKind::in_ring:
       case RecordKind::reference:
       case RecordKind::withdrawn:
+        record.in_ring = payload_memory(record.head.frame);
         return true;
       case RecordKind::filler:
-        if (at == 0) return bad_record("a filler at the ring's begin");
-        tail_ += contiguous;
-        shared_tail_.line.store(tail_, std::memory_order_release);
+        if (index_of(tail_) == 0) return bad_record("a filler at the ring's begin");
+        pass_filler();
         continue;
     }
     return bad_record("a record of kind " + std::to_string(static_cast<std::uint32_t>(record.head.kind)));
   }
 }
 
-bool RingReceiver::still_stands() const {
-  std::atomic_thread_fence(std::memory_order_acquire);
-  auto const word = kind_of(ring_[index_of(tail_)]).load(std::memory_order_relaxed);
-  return word == static_cast<std::uint64_t>(RecordKind::reference);
+bool RingReceiver::look_in_ring(FrameHeader& frame, std::span<std::byte const>& in_ring) {
+  constexpr auto wanted = static_cast<std::uint64_t>(RecordKind::in_ring);
+  constexpr auto filler = static_cast<std::uint64_t>(RecordKind::filler);
+  auto word = kind_of(line()).load(std::memory_order_acquire);
+  if (word == filler && index_of(tail_) != 0) {
+    pass_filler();
+    word = kind_of(line()).load(std::memory_order_acquire);
+  }
+  if (word != wanted) return false;
+  frame = std::bit_cast<FrameHeader>(words_of<header_words>(line()));
+  in_ring = payload_memory(frame);
+  return true;
 }
 
-bool RingReceiver::advance(Record const& record) {
-  tail_ += record.head.kind == RecordKind::in_ring ? lines_of(record.head.frame.length) : 1;
+bool RingReceiver::still_stands() const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return kind_of(line()).load(std::memory_order_relaxed) == static_cast<std::uint64_t>(RecordKind::reference);
+}
+
+bool RingReceiver::advance(RecordKind kind, std::uint32_t length) {
+  tail_ += kind == RecordKind::in_ring ? lines_of(length) : 1;
   shared_tail_.line.store(tail_, std::memory_order_release);
   if (tail_ - told_ < ring_.size() / 4) return false;
   told_ = tail_;

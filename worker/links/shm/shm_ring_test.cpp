@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/mentions.hpp"
@@ -33,8 +35,10 @@ FrameHeader header_of(std::uint64_t run, std::size_t length, FrameType type = Fr
 }
 
 struct Ring {
+  explicit Ring(std::size_t size = 128) : lines(size) {}
+
   RingTail tail;
-  std::vector<RingLine> lines = std::vector<RingLine>(128);
+  std::vector<RingLine> lines;
   RingSender sender{tail, lines};
   RingReceiver receiver{tail, lines};
 
@@ -48,21 +52,86 @@ struct Ring {
 }  // namespace
 
 TEST_CASE("frames of any size go through a ring, over its end and around it, in order") {
-  Ring ring;
-  std::uint64_t put = 0, taken = 0;
-  auto const size = [](std::uint64_t n) { return n * 37 % (in_ring_bytes_max + 1); };
-  while (taken < 2000) {
-    while (ring.sender.put(header_of(put, size(put)), bytes_of(size(put), put))) ++put;
+  for (std::size_t const lines : {128, 1024})
+    // The most frames that wait in the ring.
+    for (std::uint64_t const ahead : {1, 5, 100000}) {
+      CAPTURE(lines);
+      CAPTURE(ahead);
+      Ring ring(lines);
+      std::uint64_t put = 0, taken = 0;
+      auto const size = [](std::uint64_t n) { return n * 37 % (in_ring_bytes_max + 1); };
+      while (taken < 2000) {
+        while (put - taken < ahead && ring.sender.put(header_of(put, size(put)), bytes_of(size(put), put))) ++put;
+        RingReceiver::Record record;
+        REQUIRE(ring.receiver.look(record).value());
+        CHECK(record.head.frame == header_of(taken, size(taken)));
+        auto const expected = bytes_of(size(taken), taken);
+        REQUIRE(record.in_ring.size() >= expected.size());
+        REQUIRE(std::equal(expected.begin(), expected.end(), record.in_ring.begin()));
+        ring.receiver.advance(record.head.kind, record.head.frame.length);
+        ++taken;
+        CHECK(ring.sender.received().value() == ring.tail.line);
+      }
+    }
+}
+
+TEST_CASE("frames stay in the first lines while the receiver keeps up, and use the whole ring when it does not") {
+  Ring ring(1024);
+  std::size_t last = 0;
+  auto const put = [&](std::uint64_t run) {
+    auto const place = ring.sender.put_reference(header_of(run, 8), 0);
+    if (place) last = std::max<std::size_t>(last, *place % ring.lines.size());
+    return place.has_value();
+  };
+  std::uint64_t sent = 0, taken = 0;
+  auto const take = [&] {
     RingReceiver::Record record;
     REQUIRE(ring.receiver.look(record).value());
-    CHECK(record.head.frame == header_of(taken, size(taken)));
-    auto const expected = bytes_of(size(taken), taken);
-    REQUIRE(record.in_ring.size() >= expected.size());
-    REQUIRE(std::equal(expected.begin(), expected.end(), record.in_ring.begin()));
-    ring.receiver.advance(record);
-    ++taken;
-    CHECK(ring.sender.received().value() == ring.tail.line);
+    CHECK(record.head.frame.run == taken++);
+    ring.receiver.advance(record.head.kind, record.head.frame.length);
+  };
+  for (; sent < 1000; ++sent) {
+    REQUIRE(put(sent));
+    take();
   }
+  CHECK(last < 128);
+  while (put(sent)) ++sent;
+  CHECK(last > 1000);
+  CHECK(sent - taken > 880);  // those from the first lines on, where the others were
+  while (taken != sent) take();
+  CHECK(ring.receiver.is_empty());
+}
+
+TEST_CASE("a small message needs one line, and the content of a larger one has lines of its own") {
+  Ring ring;
+  MessageHead const head{1, 2};
+  auto const put = [&](std::size_t bytes) {
+    REQUIRE(ring.sender.put(header_of(bytes, sizeof head + bytes, FrameType::message), head, bytes_of(bytes, 7)));
+    FrameHeader frame;
+    std::span<std::byte const> in_ring;
+    auto const before = ring.tail.line.load();
+    REQUIRE(ring.receiver.look_in_ring(frame, in_ring));
+    CHECK(frame.run == bytes);
+    CHECK(std::memcmp(in_ring.data(), &head, sizeof head) == 0);
+    auto const* const content = in_ring.data() + sizeof head;
+    CHECK(std::ranges::equal(bytes_of(bytes, 7), std::span(content, bytes)));
+    ring.receiver.advance(RecordKind::in_ring, frame.length);
+    auto const from = content - reinterpret_cast<std::byte const*>(&ring.lines[before]);
+    return std::pair(from, ring.tail.line.load() - before);
+  };
+  CHECK(put(8) == std::pair(std::ptrdiff_t{56}, std::uint64_t{1}));
+  CHECK(put(9) == std::pair(std::ptrdiff_t{64}, std::uint64_t{2}));
+  CHECK(put(1024) == std::pair(std::ptrdiff_t{64}, std::uint64_t{17}));
+}
+
+TEST_CASE("only a frame with its payload in the ring is shown as one") {
+  Ring ring;
+  FrameHeader frame;
+  std::span<std::byte const> in_ring;
+  CHECK_FALSE(ring.receiver.look_in_ring(frame, in_ring));
+  REQUIRE(ring.sender.put_reference(header_of(1, 8), 64));
+  CHECK_FALSE(ring.receiver.look_in_ring(frame, in_ring));
+  CHECK_FALSE(ring.receiver.is_empty());
 }
 
 TEST_CASE("a full ring takes no more until something is received") {
@@ -74,7 +143,7 @@ TEST_CASE("a full ring takes no more until something is received") {
   CHECK_FALSE(ring.sender.put(header_of(0, 0), {}));
   RingReceiver::Record record;
   REQUIRE(ring.receiver.look(record).value());
-  ring.receiver.advance(record);
+  ring.receiver.advance(record.head.kind, record.head.frame.length);
   CHECK_FALSE(ring.sender.put(header_of(0, 0), {}));
   REQUIRE(ring.sender.received().value() == 1);
   CHECK(ring.sender.put(header_of(0, 0), {}));
@@ -94,7 +163,7 @@ TEST_CASE("a reference that is withdrawn is no longer valid") {
 }
 
 TEST_CASE("payloads that look like frames are not read as frames, however often the ring goes around") {
-  Ring ring;
+  Ring ring(256);
   std::vector<std::uint64_t> const looks(2 * sizeof(RingLine) / sizeof(std::uint64_t),
                                          static_cast<std::uint64_t>(RecordKind::in_ring));
   auto const payload = std::as_bytes(std::span(looks));
@@ -104,19 +173,19 @@ TEST_CASE("payloads that look like frames are not read as frames, however often 
     RingReceiver::Record record;
     REQUIRE(ring.receiver.look(record).value());
     CHECK(record.head.frame.run == n);
-    ring.receiver.advance(record);
+    ring.receiver.advance(record.head.kind, record.head.frame.length);
     REQUIRE(ring.sender.received().has_value());
   }
 }
 
 TEST_CASE("a sender that found the ring full is told before the ring is empty") {
-  for (std::uint64_t before = 0; before < 300; ++before) {
+  for (std::uint64_t before = 0; before < 600; ++before) {
     CAPTURE(before);
-    Ring ring;
+    Ring ring(before % 2 == 0 ? 128 : 256);
     RingReceiver::Record record;
     auto const take = [&] {
       REQUIRE(ring.receiver.look(record).value());
-      return ring.receiver.advance(record);
+      return ring.receiver.advance(record.head.kind, record.head.frame.length);
     };
     for (std::uint64_t n = 0; n < before; ++n) {
       REQUIRE(ring.sender.put(header_of(n, 0), {}));
