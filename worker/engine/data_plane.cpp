@@ -16,6 +16,10 @@ RunResult DataPlane::run(std::shared_ptr<RunKind> const& kind, RunCall const& ca
   return impl_->run(kind, call, interruption);
 }
 
+std::optional<std::uint64_t> DataPlane::run_at_once(MessageGroup& group, MessageRequest const& request) {
+  return impl_->run_at_once(group, request);
+}
+
 void DataPlane::run_messages(std::shared_ptr<MessageGroup> const& group, std::span<MessageRequest> requests,
                              std::chrono::milliseconds timeout, std::span<MessageResult> results) {
   impl_->run_messages(group, requests, timeout, results);

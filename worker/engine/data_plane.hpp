@@ -55,8 +55,12 @@ class DataPlane {
   // was not started here never will be: peers that have opened it, or open it later, are told.
   void abort(std::uint64_t run, Error why);
 
+  // Any thread but the data thread. Sends a small message, or receives one that comes through shared memory within a
+  // moment, and returns its bytes; the deadline does not count. Empty: nothing has happened, for whatever reason; then
+  // run_messages() follows at once, which looks after what else is under way.
+  [[nodiscard]] std::optional<std::uint64_t> run_at_once(MessageGroup& group, MessageRequest const& request);
   // Any thread but the data thread. Begins these messages and waits for the end of all of them; results[i] is that of
-  // requests[i]. Sets the deadlines of those that do not end at once. Meanwhile the calling thread works as in run().
+  // requests[i]. Sets their deadlines. Meanwhile the calling thread works as in run().
   void run_messages(std::shared_ptr<MessageGroup> const& group, std::span<MessageRequest> requests,
                     std::chrono::milliseconds timeout, std::span<MessageResult> results);
   // Any thread. Begins a message after all that this thread has begun before. `done` is called exactly once, also when

@@ -72,13 +72,22 @@ class DataPlane::Impl final : public Surroundings {
     return std::move(*result);
   }
 
+  std::optional<std::uint64_t> run_at_once(MessageGroup& group, MessageRequest const& request) noexcept {
+    // What was handed over before begins before.
+    if (group.handed_over != 0 || !baton_.borrow()) return std::nullopt;
+    meet_fences();
+    auto const bytes =
+        request.way == MessageWay::send ? engine_.send_at_once(group, request) : receive_at_once(group, request);
+    // Otherwise the caller goes on with run_messages(), which must not wait for the data thread.
+    baton_.give_back(bytes && engine_.is_busy(), {});
+    return bytes;
+  }
+
   void run_messages(std::shared_ptr<MessageGroup> const& group, std::span<MessageRequest> requests,
                     std::chrono::milliseconds timeout, std::span<MessageResult> results) noexcept {
     // What was handed over before begins before.
     bool const is_held = group->handed_over == 0 && baton_.borrow();
     if (is_held) meet_fences();
-    if (is_held && requests.size() == 1 && ends_at_once(*group, requests[0], results[0]))
-      return baton_.give_back(engine_.is_busy(), {});
     auto const began = now();
     for (auto& request : requests) request.deadline = began + timeout;
     if (!is_held) return begin_messages_and_wait(group, requests, results);
@@ -292,15 +301,13 @@ class DataPlane::Impl final : public Surroundings {
     shm_.wake_up();
   }
 
-  // Sends a small message, or receives one that comes within a moment, past all that other messages need.
-  bool ends_at_once(MessageGroup& group, MessageRequest const& request, MessageResult& result) {
-    if (request.way == MessageWay::send) return engine_.send_at_once(group, request, result);
-    if (request.way != MessageWay::receive || shm_.empty()) return false;
+  std::optional<std::uint64_t> receive_at_once(MessageGroup& group, MessageRequest const& request) {
+    if (shm_.empty()) return std::nullopt;
     // All other links and work have their turn in some of the calls.
     begin_round();
     if (rounds_.looks_further()) rounds_.ask();
-    if (rounds_.looks_further() || rounds_.number() % PollRounds::per_look == 0) return false;
-    return engine_.receive_at_once(group, request, polls_at_once, result);
+    if (rounds_.looks_further() || rounds_.number() % PollRounds::per_look == 0) return std::nullopt;
+    return engine_.receive_at_once(group, request, polls_at_once);
   }
 
   void begin_round() {

@@ -205,18 +205,6 @@ void Engine::begin_message(std::shared_ptr<MessageGroup> const& group, MessageRe
   settle();
 }
 
-bool Engine::send_at_once(MessageGroup& group, MessageRequest const& request, MessageResult& result) {
-  if (!transfers_.messages().send_at_once(group, request)) return false;
-  result.source = group.membership().rank;
-  result.bytes = request.sent.size();
-  return true;
-}
-
-bool Engine::receive_at_once(MessageGroup& group, MessageRequest const& request, unsigned polls,
-                             MessageResult& result) {
-  return !is_busy() && transfers_.receive_at_once(group, request, polls, result);
-}
-
 void Engine::close_messages(MessageGroup& group, Failure const& why) {
   {
     Hold const hold(*this);

@@ -41,10 +41,15 @@ class Engine final : public ConnectionOwner {
   void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
   void begin_message(std::shared_ptr<MessageGroup> const& group, MessageRequest const& request, MessageDone done);
   // begin_message() for a small message that is sent at once, or that comes through shared memory within so many polls
-  // of its link while nothing else is under way. False: nothing has happened.
-  [[nodiscard]] bool send_at_once(MessageGroup& group, MessageRequest const& request, MessageResult& result);
-  [[nodiscard]] bool receive_at_once(MessageGroup& group, MessageRequest const& request, unsigned polls,
-                                     MessageResult& result);
+  // of its link while nothing else is under way: its bytes. Empty: nothing has happened.
+  [[nodiscard]] std::optional<std::uint64_t> send_at_once(MessageGroup& group, MessageRequest const& request) {
+    if (!transfers_.messages().send_at_once(group, request)) return std::nullopt;
+    return request.sent.size();
+  }
+  [[nodiscard]] std::optional<std::uint64_t> receive_at_once(MessageGroup& group, MessageRequest const& request,
+                                                             unsigned polls) {
+    return is_busy() ? std::nullopt : transfers_.receive_at_once(group, request, polls);
+  }
   void close_messages(MessageGroup& group, Failure const& why);
   // See Messages.
   void watch_receives(bool all);

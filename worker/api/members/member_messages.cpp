@@ -15,7 +15,23 @@ using engine::MessageWay;
 
 static_assert(any_source == engine::any_source);
 
+namespace {
+
+MessageRequest to_send(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options) {
+  return {MessageWay::send, peer, options.tag, tensor.bytes, {}, {}, 0};
+}
+MessageRequest to_receive(TensorView tensor, std::uint32_t source, MessageOptions const& options) {
+  return {MessageWay::receive, source, options.tag, {}, tensor.bytes, {}, 0};
+}
+
+}  // namespace
+
 Status MemberMessages::check(std::string_view what, std::uint32_t peer, MessageOptions const& options) const {
+  bool const is_fine = peer < place_.size && options.tag <= engine::tag_max && options.timeout.count() > 0;
+  return is_fine && !end_.is_over() ? ok() : what_is_wrong(what, peer, options);
+}
+
+Status MemberMessages::what_is_wrong(std::string_view what, std::uint32_t peer, MessageOptions const& options) const {
   auto const bad = [](std::string why) { return Error(WorkerErrc::bad_argument, std::move(why)); };
   if (peer >= place_.size)
     return bad(std::string(what) + " rank " + std::to_string(peer) + " in a group of " + std::to_string(place_.size));
@@ -25,17 +41,15 @@ Status MemberMessages::check(std::string_view what, std::uint32_t peer, MessageO
   return end_.standing();
 }
 
-Result<MessageRequest> MemberMessages::to_send(ConstTensorView tensor, std::uint32_t peer,
-                                               MessageOptions const& options) const {
-  if (auto const status = check("a message to", peer, options); status.has_error()) return status.error();
-  return MessageRequest{MessageWay::send, peer, options.tag, tensor.bytes, {}, {}, 0};
+Status MemberMessages::check_send(std::uint32_t peer, MessageOptions const& options) const {
+  return check("a message to", peer, options);
 }
-
-Result<MessageRequest> MemberMessages::to_receive(TensorView tensor, std::uint32_t source,
-                                                  MessageOptions const& options) const {
-  auto const checked = source == any_source ? place_.rank : source;
-  if (auto const status = check("a message from", checked, options); status.has_error()) return status.error();
-  return MessageRequest{MessageWay::receive, source, options.tag, {}, tensor.bytes, {}, 0};
+Status MemberMessages::check_receive(std::uint32_t source, MessageOptions const& options) const {
+  return check("a message from", source == any_source ? place_.rank : source, options);
+}
+Status MemberMessages::check_both(std::uint32_t peer, std::uint32_t source, MessageOptions const& options) const {
+  auto sends = check_send(peer, options);
+  return sends.has_error() ? sends : check_receive(source, options);
 }
 
 Status MemberMessages::finish_one(MessageResult const& result) {
@@ -49,43 +63,30 @@ Status MemberMessages::finish_one(MessageResult const& result) {
   return why;
 }
 
-namespace {
-
-Result<std::vector<MessageRequest>> both(Result<MessageRequest> const& send, Result<MessageRequest> const& receive) {
-  if (send.has_error()) return send.error();
-  if (receive.has_error()) return receive.error();
-  return std::vector{*send, *receive};
-}
-
-Result<std::vector<MessageRequest>> one(Result<MessageRequest> const& request) {
-  if (request.has_error()) return request.error();
-  return std::vector{*request};
-}
-
-}  // namespace
-
 Status MemberMessages::send(ConstTensorView tensor, std::uint32_t peer, MessageOptions const& options) {
+  if (auto status = check_send(peer, options); status.has_error()) return status;
   auto request = to_send(tensor, peer, options);
-  if (request.has_error()) return request.error();
+  if (group_.run_message_at_once(request)) return ok();
   MessageResult result;
-  group_.run_messages(std::span(&*request, 1), limited(options.timeout), std::span(&result, 1));
+  group_.run_messages(std::span(&request, 1), limited(options.timeout), std::span(&result, 1));
   return finish_one(result);
 }
 
 Result<Received> MemberMessages::recv(TensorView tensor, std::uint32_t source, MessageOptions const& options) {
+  if (auto const status = check_receive(source, options); status.has_error()) return status.error();
   auto request = to_receive(tensor, source, options);
-  if (request.has_error()) return request.error();
+  if (auto const bytes = group_.run_message_at_once(request)) return Received{source, *bytes};
   MessageResult result;
-  group_.run_messages(std::span(&*request, 1), limited(options.timeout), std::span(&result, 1));
+  group_.run_messages(std::span(&request, 1), limited(options.timeout), std::span(&result, 1));
   return finish(std::span(&result, 1));
 }
 
 Result<Received> MemberMessages::sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView received,
                                           std::uint32_t source, MessageOptions const& options) {
-  auto requests = both(to_send(sent, peer, options), to_receive(received, source, options));
-  if (requests.has_error()) return requests.error();
+  if (auto const status = check_both(peer, source, options); status.has_error()) return status.error();
+  std::array requests{to_send(sent, peer, options), to_receive(received, source, options)};
   std::array<MessageResult, 2> results;
-  group_.run_messages(*requests, limited(options.timeout), results);
+  group_.run_messages(requests, limited(options.timeout), results);
   return finish(results);
 }
 
@@ -99,13 +100,14 @@ Result<Received> MemberMessages::finish(std::span<MessageResult const> results) 
 
 std::shared_ptr<PendingCall> MemberMessages::begin_send(ConstTensorView tensor, std::uint32_t peer,
                                                         MessageOptions const& options) {
-  return begin(one(to_send(tensor, peer, options)), options.timeout, nullptr).pending;
+  return begin(check_send(peer, options), {to_send(tensor, peer, options)}, options.timeout, nullptr).pending;
 }
 
 std::shared_ptr<PendingCall> MemberMessages::begin_recv(TensorView tensor, std::uint32_t source,
                                                         MessageOptions const& options, Received* received,
                                                         std::weak_ptr<void const> owner) {
-  auto [pending, number] = begin(one(to_receive(tensor, source, options)), options.timeout, received);
+  auto [pending, number] =
+      begin(check_receive(source, options), {to_receive(tensor, source, options)}, options.timeout, received);
   if (number != 0)
     pending->let_cancel([owner = std::move(owner), this, receive = number] {
       auto const here = owner.lock();
@@ -117,15 +119,16 @@ std::shared_ptr<PendingCall> MemberMessages::begin_recv(TensorView tensor, std::
 std::shared_ptr<PendingCall> MemberMessages::begin_sendrecv(ConstTensorView sent, std::uint32_t peer, TensorView into,
                                                             std::uint32_t source, MessageOptions const& options,
                                                             Received* received) {
-  return begin(both(to_send(sent, peer, options), to_receive(into, source, options)), options.timeout, received)
+  return begin(check_both(peer, source, options), {to_send(sent, peer, options), to_receive(into, source, options)},
+               options.timeout, received)
       .pending;
 }
 
-MemberMessages::Begun MemberMessages::begin(Result<Requests> const& requests, std::chrono::milliseconds timeout,
-                                            Received* received) {
+MemberMessages::Begun MemberMessages::begin(Status const& checked, std::vector<MessageRequest> const& requests,
+                                            std::chrono::milliseconds timeout, Received* received) {
   auto pending = std::make_shared<PendingCall>();
-  if (requests.has_error()) {
-    pending->end(requests.error());
+  if (checked.has_error()) {
+    pending->end(checked);
     return {std::move(pending)};
   }
   {
@@ -136,20 +139,20 @@ MemberMessages::Begun MemberMessages::begin(Result<Requests> const& requests, st
     std::vector<MessageResult> results;
     std::atomic<std::size_t> left;
   };
-  auto const ended = std::make_shared<Ended>(std::vector<MessageResult>(requests->size()), requests->size());
+  auto const ended = std::make_shared<Ended>(std::vector<MessageResult>(requests.size()), requests.size());
   std::uint64_t number = 0;
-  for (std::size_t i = 0; i < requests->size(); ++i)
-    number = group_.begin_message((*requests)[i], limited(timeout),
-                                  [this, pending, ended, i, received](MessageResult result) {
-                                    ended->results[i] = std::move(result);
-                                    if (--ended->left != 0) return;
-                                    auto const got = finish(ended->results);
-                                    if (got.has_value() && received != nullptr) *received = *got;
-                                    pending->end(got.has_value() ? ok() : Status(got.error()));
-                                    std::lock_guard const lock(mutex_);
-                                    --begun_;
-                                    changed_.notify_all();
-                                  });
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    number =
+        group_.begin_message(requests[i], limited(timeout), [this, pending, ended, i, received](MessageResult result) {
+          ended->results[i] = std::move(result);
+          if (--ended->left != 0) return;
+          auto const got = finish(ended->results);
+          if (got.has_value() && received != nullptr) *received = *got;
+          pending->end(got.has_value() ? ok() : Status(got.error()));
+          std::lock_guard const lock(mutex_);
+          --begun_;
+          changed_.notify_all();
+        });
   return {std::move(pending), number};
 }
 

@@ -44,21 +44,22 @@ class MemberMessages {
   void wait();
 
  private:
-  using Requests = std::vector<engine::MessageRequest>;
   struct Begun {
     std::shared_ptr<PendingCall> pending;
     std::uint64_t number = 0;  // of the last request
   };
 
-  [[nodiscard]] Result<engine::MessageRequest> to_send(ConstTensorView tensor, std::uint32_t peer,
-                                                       MessageOptions const& options) const;
-  [[nodiscard]] Result<engine::MessageRequest> to_receive(TensorView tensor, std::uint32_t source,
-                                                          MessageOptions const& options) const;
+  // Errors: what_is_wrong().
   [[nodiscard]] Status check(std::string_view what, std::uint32_t peer, MessageOptions const& options) const;
+  [[nodiscard]] Status check_send(std::uint32_t peer, MessageOptions const& options) const;
+  [[nodiscard]] Status check_receive(std::uint32_t source, MessageOptions const& options) const;
+  [[nodiscard]] Status check_both(std::uint32_t peer, std::uint32_t source, MessageOptions const& options) const;
+  [[nodiscard]] Status what_is_wrong(std::string_view what, std::uint32_t peer, MessageOptions const& options) const;
   [[nodiscard]] Status finish_one(engine::MessageResult const& result);
   // The last result is that of the receive, if there is one.
   [[nodiscard]] Result<Received> finish(std::span<engine::MessageResult const> results);
-  [[nodiscard]] Begun begin(Result<Requests> const& requests, std::chrono::milliseconds timeout, Received* received);
+  [[nodiscard]] Begun begin(Status const& checked, std::vector<engine::MessageRequest> const& requests,
+                            std::chrono::milliseconds timeout, Received* received);
 
   Group& group_;
   Place const place_;

@@ -18,9 +18,10 @@ class Interruption {
     failure_ = Failure{code, std::move(why), {}, {}};
     is_set_.store(true);  // before the caller looks at anything else
   }
+  [[nodiscard]] bool is_set() const { return is_set_.load(); }
   // Cheap while no reason is set.
   [[nodiscard]] std::optional<Failure> failure() const {
-    if (!is_set_.load()) return std::nullopt;
+    if (!is_set()) return std::nullopt;
     std::lock_guard const lock(mutex_);
     return failure_;
   }

@@ -114,7 +114,14 @@ class Group {
   [[nodiscard]] engine::RunResult meet(std::chrono::milliseconds timeout);
 
   // Messages to and from single members, also to this one. Any thread, any number at a time, also during a call; the
-  // numbers and deadlines of requests are ignored. Begins these messages and waits for the end of all of them.
+  // numbers and deadlines of requests are ignored.
+  //
+  // Sends a small message, or receives one that comes within a moment, and returns its bytes. Empty: nothing has
+  // happened, and the message needs one of the functions below.
+  [[nodiscard]] std::optional<std::uint64_t> run_message_at_once(engine::MessageRequest const& request) {
+    return messages_.run_at_once(request);
+  }
+  // Begins these messages and waits for the end of all of them.
   void run_messages(std::span<engine::MessageRequest> requests, std::chrono::milliseconds timeout,
                     std::span<engine::MessageResult> results) {
     messages_.run(requests, timeout, results);

@@ -20,6 +20,11 @@ MessageResult ended_before(Failure const& why) {
 GroupMessages::GroupMessages(GroupMembership const& membership, DataPlane& plane)
     : plane_(plane), messages_(std::make_shared<MessageGroup>(membership)) {}
 
+std::optional<std::uint64_t> GroupMessages::run_at_once(MessageRequest const& request) {
+  if (!has_any_.load()) has_any_.store(true);
+  return over_.is_set() ? std::nullopt : plane_.run_at_once(*messages_, request);
+}
+
 std::optional<Failure> GroupMessages::enter(std::span<MessageRequest> requests) {
   if (!has_any_.load()) has_any_.store(true);
   if (auto why = over_.failure()) return why;

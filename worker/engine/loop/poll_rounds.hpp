@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 
 namespace chorus::engine {
 
@@ -13,6 +14,8 @@ class PollRounds {
   // Rounds for each that looks further: if none of the last `lately` has found anything there, or one has, or if they
   // look at memory only and so are shorter by far.
   static constexpr unsigned per_look = 64, per_look_lately = 16, lately = 4096, per_look_in_memory = 512;
+  static_assert(std::has_single_bit(per_look) && std::has_single_bit(per_look_lately));
+  static_assert(std::has_single_bit(per_look_in_memory));
   // Rounds in memory for each that reads the clock.
   static constexpr unsigned per_clock = 8;
 
@@ -22,7 +25,7 @@ class PollRounds {
     ++round_;
     auto const is_lately = round_ - moved_ < lately;
     auto const every = is_lately ? per_look_lately : looks_at == LooksAt::few_sockets ? per_look : per_look_in_memory;
-    looks_further_ = looks_at == LooksAt::nothing || round_ % every == 0;
+    looks_further_ = looks_at == LooksAt::nothing || (round_ & (every - 1)) == 0;
     if (is_asked_.load(std::memory_order_relaxed) && is_asked_.exchange(false, std::memory_order_acquire))
       looks_further_ = true;
     reads_clock_ = looks_further_ || looks_at != LooksAt::memory || round_ % per_clock == 0;

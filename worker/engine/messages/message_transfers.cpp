@@ -16,16 +16,13 @@ MessageTransfers::MessageTransfers(ConnectionOwner& owner, RunTable& runs, Conne
       start_(std::move(start)),
       messages_(*this, {owner.options().eager_bytes, owner.options().early_runs, owner.options().early_bytes}) {}
 
-bool MessageTransfers::receive_at_once(MessageGroup& group, MessageRequest const& request, unsigned polls,
-                                       MessageResult& result) {
+std::optional<std::uint64_t> MessageTransfers::receive_at_once(MessageGroup& group, MessageRequest const& request,
+                                                               unsigned polls) {
   auto const awaited = awaited_next(group, request);
   auto* const from = awaited ? route(group, request.peer).from : nullptr;
   auto const bytes = from != nullptr ? from->take(*awaited, request.received, polls) : std::nullopt;
-  if (!bytes) return false;
-  group.table.pass_next(request.peer);
-  result.source = request.peer;
-  result.bytes = *bytes;
-  return true;
+  if (bytes) group.table.pass_next(request.peer);
+  return bytes;
 }
 
 // A receive that begins after the end is told so by the run that cannot begin.

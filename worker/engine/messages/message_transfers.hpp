@@ -23,8 +23,8 @@ class MessageTransfers final : private MessageRuns {
   [[nodiscard]] Messages const& messages() const { return messages_; }
 
   // See Engine. Nothing else is under way.
-  [[nodiscard]] bool receive_at_once(MessageGroup& group, MessageRequest const& request, unsigned polls,
-                                     MessageResult& result);
+  [[nodiscard]] std::optional<std::uint64_t> receive_at_once(MessageGroup& group, MessageRequest const& request,
+                                                             unsigned polls);
 
  private:
   void start_run(std::shared_ptr<RunKind> kind, RunCall const& call, RunDone done) override {

@@ -32,6 +32,7 @@ class Members {
 
  private:
   bool run(plan::Rank rank, MessageRequest request) {
+    if (fleet_.plane(rank).run_at_once(*groups_[rank], request)) return true;
     MessageResult result;
     fleet_.plane(rank).run_messages(groups_[rank], std::span(&request, 1), 60s, std::span(&result, 1));
     return result.status.has_value();

@@ -63,15 +63,11 @@ class MessageMembers {
   // These make no message wait, and say if they have done anything.
   bool send_at_once(plan::Rank from, plan::Rank to, std::uint32_t tag, Bytes const& bytes) {
     MessageRequest const request{MessageWay::send, to, tag, bytes, {}, {}, 0};
-    MessageResult result;
-    return fleet.engine(from).send_at_once(*groups_[from], request, result);
+    return fleet.engine(from).send_at_once(*groups_[from], request).has_value();
   }
-  std::optional<MessageResult> receive_at_once(plan::Rank at, plan::Rank source, std::uint32_t tag,
+  std::optional<std::uint64_t> receive_at_once(plan::Rank at, plan::Rank source, std::uint32_t tag,
                                                std::span<std::byte> to) {
-    MessageRequest const request{MessageWay::receive, source, tag, {}, to, {}, 0};
-    MessageResult result;
-    if (!fleet.engine(at).receive_at_once(*groups_[at], request, 1, result)) return std::nullopt;
-    return result;
+    return fleet.engine(at).receive_at_once(*groups_[at], {MessageWay::receive, source, tag, {}, to, {}, 0}, 1);
   }
   void close(plan::Rank rank) {
     fleet.engine(rank).close_messages(*groups_[rank], {EngineErrc::aborted, "the group was left", {}, {}});

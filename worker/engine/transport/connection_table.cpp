@@ -92,11 +92,9 @@ ReceiveConnection* ConnectionTable::find_from(Peer const& peer) {
   return nullptr;
 }
 
-ConnectionTable::Route const& ConnectionTable::find_route(Route& known, Peer const& peer) {
-  if (known.as_of == changes_) return known;
+void ConnectionTable::look_for_route(Route& known, Peer const& peer) {
   known = {nullptr, nullptr, changes_};
   if (!is_fenced({peer.worker, peer.incarnation})) known = {find_for_small(peer), find_from(peer), changes_};
-  return known;
 }
 
 SendConnection& ConnectionTable::dial(Peer const& peer, TimePoint deadline) {

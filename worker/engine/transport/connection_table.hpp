@@ -53,7 +53,10 @@ class ConnectionTable {
     ReceiveConnection* from = nullptr;
     std::uint64_t as_of = 0;
   };
-  Route const& find_route(Route& known, Peer const& peer);
+  Route const& find_route(Route& known, Peer const& peer) {
+    if (known.as_of != changes_) look_for_route(known, peer);
+    return known;
+  }
 
   // Closes connections of other incarnations of the worker; they are fenced from now on.
   void fence(std::string const& worker, std::uint64_t incarnation);
@@ -64,6 +67,7 @@ class ConnectionTable {
   void reap();
 
  private:
+  void look_for_route(Route& known, Peer const& peer);
   [[nodiscard]] SendConnection* find_to(Peer const& peer);
   [[nodiscard]] ReceiveConnection* find_from(Peer const& peer);
   [[nodiscard]] SendConnection& dial(Peer const& peer, TimePoint deadline);

@@ -38,8 +38,8 @@ class ReceiveConnection final : public Connection {
   [[nodiscard]] EarlyMessages& early_messages() { return early_messages_; }
   // Takes the next message into `to` and returns the length of its content, if it arrives within so many polls, has the
   // header and head of `awaited`, except for the length, and fits.
-  [[nodiscard]] std::optional<std::size_t> take(links::MessageFrame const& awaited, std::span<std::byte> to,
-                                                unsigned polls);
+  [[nodiscard]] std::optional<std::uint64_t> take(links::MessageFrame const& awaited, std::span<std::byte> to,
+                                                  unsigned polls);
   // Refuses the opens and messages of a retired epoch that wait here.
   void retire(Retired const& epoch);
   // The run has ended; none of its memory is used any more.
