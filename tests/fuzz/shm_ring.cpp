@@ -19,6 +19,9 @@ void receive(std::span<RingLine> ring) {
   auto const memory = std::as_bytes(ring);
   // Nobody sets a 0 behind the last record, so there may be records without end.
   for (std::size_t i = 0; i < 3 * lines; ++i) {
+    FrameHeader frame;
+    std::span<std::byte const> payload;
+    bool const is_in_ring = receiver.look_in_ring(frame, payload);
     RingReceiver::Record record;
     auto const found = receiver.look(record);
     if (found.has_error()) {
@@ -26,6 +29,9 @@ void receive(std::span<RingLine> ring) {
       return;
     }
     if (!*found) return;
+    CHORUS_ASSERT(!is_in_ring || (record.head.kind == RecordKind::in_ring && record.head.frame == frame &&
+                                  record.in_ring.data() == payload.data() && record.in_ring.size() == payload.size()),
+                  "both looks show the same");
     CHORUS_ASSERT(record.in_ring.data() >= memory.data() &&
                       record.in_ring.data() + record.in_ring.size() <= memory.data() + memory.size(),
                   "what a record shows lies in the ring");
@@ -33,7 +39,7 @@ void receive(std::span<RingLine> ring) {
     // As the link does before it goes on.
     if (check(record.head.frame).has_error() || (in_ring && record.head.frame.length > record.in_ring.size())) return;
     if (record.head.kind == RecordKind::reference) CHORUS_ASSERT(receiver.still_stands(), "nobody withdraws it here");
-    receiver.advance(record);
+    receiver.advance(record.head.kind, record.head.frame.length);
   }
 }
 

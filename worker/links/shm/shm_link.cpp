@@ -264,6 +264,7 @@ void ShmLink::pend(std::uint64_t place, FrameHeader const& header, Pending::Kind
 // Handles what the peer has received; returns true if that is more than before.
 bool ShmLink::reap() {
   if (pending_begin_ == pending_end_ && !blocked_ && !has_current_) return false;
+  auto const before = out_.received_so_far();
   auto const received = out_.received();
   if (received.has_error()) {
     fail(received.error());
@@ -281,7 +282,7 @@ bool ShmLink::reap() {
     --untold_;
     if (!pending.released) handler_->frame_sent(pending.header);
   }
-  return std::exchange(reaped_, *received) != *received && !closed_;
+  return !closed_ && *received != before;
 }
 
 void ShmLink::release(std::uint64_t run) {

@@ -118,7 +118,6 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
 
   std::vector<Pending> pending_;  // a ring
   std::uint64_t pending_begin_ = 0, pending_end_ = 0;
-  std::uint64_t reaped_ = 0;      // the peer's position at the last reap()
   std::uint64_t references_ = 0;  // pending references
   std::uint64_t untold_ = 0;      // pending references and copied frames
 };

@@ -12,14 +12,12 @@ namespace chorus::links {
 namespace {
 
 constexpr std::size_t line_bytes = sizeof(RingLine);
-// So many lines of both rings of a link leave half of a small first cache to others.
-constexpr std::size_t near_lines = 128;
 constexpr std::size_t kind_word = offsetof(RecordHead, kind) / sizeof(std::uint64_t);
 static_assert(offsetof(RecordHead, kind) + sizeof(std::uint64_t) == record_head_bytes,
               "the word with the kind is the last");
 
 constexpr std::size_t lines_of(std::size_t payload_bytes) {
-  return (in_ring_begin(payload_bytes) + payload_bytes + line_bytes - 1) / line_bytes;
+  return (record_head_bytes + payload_bytes + line_bytes - 1) / line_bytes;
 }
 
 constexpr std::size_t record_words = record_head_bytes / sizeof(std::uint64_t);
@@ -55,8 +53,9 @@ Result<std::uint64_t> RingSender::received() {
 
 // A line behind the frame is free as well, for the 0 that ends what can be read.
 std::optional<std::uint64_t> RingSender::reserve(std::size_t lines) {
-  auto const skipped = lines_to_skip(lines);
-  if (skipped + lines + 1 > ring_.size() - (head_ - tail_)) return std::nullopt;
+  auto const to_end = ring_.size() - index_of(head_);
+  auto const skipped = lines <= to_end ? 0 : to_end;
+  if (!has_room(skipped + lines)) return std::nullopt;
   if (skipped != 0) {
     RecordHead filler;
     filler.kind = RecordKind::filler;
@@ -65,20 +64,8 @@ std::optional<std::uint64_t> RingSender::reserve(std::size_t lines) {
   return head_;
 }
 
-// While the receiver keeps up, frames stay in the first lines, which the caches of both cores hold.
-std::size_t RingSender::lines_to_skip(std::size_t lines) {
-  auto const at = index_of(head_);
-  auto const to_end = ring_.size() - at;
-  if (lines >= to_end) return lines == to_end ? 0 : to_end;
-  if (at / near_lines == (at + lines) / near_lines) return 0;
-  // An impossible tail is found by received().
-  auto const tail = shared_tail_.line.load(std::memory_order_acquire);
-  if (tail - tail_ <= head_ - tail_) tail_ = tail;
-  return to_end + lines + 1 <= ring_.size() - (head_ - tail_) ? to_end : 0;
-}
-
-std::byte* RingSender::payload_at(std::uint64_t place, std::size_t bytes) const {
-  return reinterpret_cast<std::byte*>(ring_[index_of(place)].words.data()) + in_ring_begin(bytes);
+std::byte* RingSender::body_of(std::uint64_t place) const {
+  return reinterpret_cast<std::byte*>(ring_[index_of(place)].words.data()) + record_head_bytes;
 }
 
 void RingSender::end_with(std::uint64_t place) {
@@ -95,15 +82,14 @@ void RingSender::publish(RecordHead const& head, std::size_t lines) {
   kind_of(first).store(words[kind_word], std::memory_order_release);
   head_ += lines;
   // The receiver's core has that line, and the next frame, if it is as long as this one, need not wait for it.
-  bool const is_free = lines < ring_.size() - (head_ - tail_);
-  if (head.kind != RecordKind::filler && is_free) end_with(head_ + lines);
+  if (head.kind != RecordKind::filler && has_room(lines)) end_with(head_ + lines);
 }
 
 bool RingSender::put(FrameHeader const& frame, std::span<std::byte const> payload) {
   auto const lines = lines_of(payload.size());
   auto const place = reserve(lines);
   if (!place) return false;
-  std::copy(payload.begin(), payload.end(), payload_at(*place, payload.size()));
+  std::copy(payload.begin(), payload.end(), body_of(*place));
   publish({frame, 0, RecordKind::in_ring}, lines);
   return true;
 }
@@ -112,9 +98,9 @@ bool RingSender::put(FrameHeader const& frame, MessageHead const& head, std::spa
   auto const lines = lines_of(sizeof head + content.size());
   auto const place = reserve(lines);
   if (!place) return false;
-  auto* const payload = payload_at(*place, sizeof head + content.size());
-  std::memcpy(payload, &head, sizeof head);
-  std::copy(content.begin(), content.end(), payload + sizeof head);
+  auto* const body = body_of(*place);
+  std::memcpy(body, &head, sizeof head);
+  std::copy(content.begin(), content.end(), body + sizeof head);
   publish({frame, 0, RecordKind::in_ring}, lines);
   return true;
 }
@@ -134,8 +120,8 @@ void RingSender::withdraw(std::uint64_t place) {
 
 bool RingReceiver::is_empty() const { return kind_of(line()).load(std::memory_order_acquire) == 0; }
 
-std::span<std::byte const> RingReceiver::payload_memory(FrameHeader const& frame) const {
-  return std::as_bytes(ring_.subspan(index_of(tail_))).subspan(in_ring_begin(frame.length));
+std::span<std::byte const> RingReceiver::body() const {
+  return std::as_bytes(ring_.subspan(index_of(tail_))).subspan(record_head_bytes);
 }
 
 void RingReceiver::pass_filler() {
@@ -155,7 +141,7 @@ Result<bool> RingReceiver::look(Record& record) {
       case RecordKind::in_ring:
       case RecordKind::reference:
       case RecordKind::withdrawn:
-        record.in_ring = payload_memory(record.head.frame);
+        record.in_ring = body();
         return true;
       case RecordKind::filler:
         if (index_of(tail_) == 0) return bad_record("a filler at the ring's begin");
@@ -176,7 +162,7 @@ bool RingReceiver::look_in_ring(FrameHeader& frame, std::span<std::byte const>& 
   }
   if (word != wanted) return false;
   frame = std::bit_cast<FrameHeader>(words_of<header_words>(line()));
-  in_ring = payload_memory(frame);
+  in_ring = body();
   return true;
 }
 

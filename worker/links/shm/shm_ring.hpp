@@ -44,13 +44,6 @@ static_assert(offsetof(RecordHead, kind) == 40 && std::has_unique_object_represe
 
 // The largest payload in a ring.
 inline constexpr std::size_t in_ring_bytes_max = 2048;
-
-// Where a payload in the ring begins, in bytes from the begin of its frame's first line: behind the head, or so that
-// what follows a MessageHead has whole lines, unless it fits into the first.
-[[nodiscard]] constexpr std::size_t in_ring_begin(std::size_t payload_bytes) {
-  auto const fits = payload_bytes <= sizeof(RingLine) - record_head_bytes;
-  return fits ? record_head_bytes : sizeof(RingLine) - sizeof(MessageHead);
-}
 static_assert(in_ring_bytes_max >= control_bytes_max, "control frames need no other memory");
 static_assert(in_ring_bytes_max >= sizeof(MessageHead) + message_content_max, "nor do small messages");
 
@@ -103,22 +96,22 @@ class RingSender {
 
   // Returns the receiver's position. Errors: LinkErrc::bad_frame: the position is impossible.
   [[nodiscard]] Result<std::uint64_t> received();
+  [[nodiscard]] std::uint64_t received_so_far() const { return tail_; }  // at the last received()
 
  private:
   // Finds room for a frame of so many lines, and returns its first line; nothing if there is no room.
   std::optional<std::uint64_t> reserve(std::size_t lines);
-  // Lines to skip, so that the frame begins at the ring's begin; 0: it begins at head_.
-  [[nodiscard]] std::size_t lines_to_skip(std::size_t lines);
+  [[nodiscard]] bool has_room(std::size_t lines) const { return lines < ring_.size() - (head_ - tail_); }
   // Writes the head of a frame whose payload has been written, and makes the frame readable.
   void publish(RecordHead const& head, std::size_t lines);
   void end_with(std::uint64_t place);  // nothing can be read from this line on
-  [[nodiscard]] std::byte* payload_at(std::uint64_t place, std::size_t bytes) const;
+  [[nodiscard]] std::byte* body_of(std::uint64_t place) const;
   [[nodiscard]] std::size_t index_of(std::uint64_t place) const { return place & (ring_.size() - 1); }
 
   RingTail& shared_tail_;
   std::span<RingLine> const ring_;
   std::uint64_t head_ = 0;  // the next frame's line
-  std::uint64_t tail_ = 0;  // the last that was read
+  std::uint64_t tail_ = 0;  // at the last received()
   std::uint64_t end_ = 0;   // the last line that was set to 0
 };
 
@@ -147,7 +140,7 @@ class RingReceiver {
  private:
   [[nodiscard]] std::size_t index_of(std::uint64_t place) const { return place & (ring_.size() - 1); }
   [[nodiscard]] RingLine& line() const { return ring_[index_of(tail_)]; }
-  [[nodiscard]] std::span<std::byte const> payload_memory(FrameHeader const& frame) const;
+  [[nodiscard]] std::span<std::byte const> body() const;
   void pass_filler();
 
   RingTail& shared_tail_;
