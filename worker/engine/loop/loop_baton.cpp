@@ -24,12 +24,6 @@ void LoopBaton::give() {
   changed_.notify_all();
 }
 
-bool LoopBaton::borrow() {
-  if (!change_holder(Holder::nobody, Holder::caller) && !wait_and_borrow()) return false;
-  borrowed_.store(borrowed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  return true;
-}
-
 bool LoopBaton::wait_and_borrow() {
   std::unique_lock lock(mutex_);
   if (holder_ == Holder::data_thread) {
@@ -41,13 +35,8 @@ bool LoopBaton::wait_and_borrow() {
   return change_holder(Holder::nobody, Holder::caller);
 }
 
-void LoopBaton::give_back(bool work_left, std::chrono::nanoseconds held) {
-  // After a long call the data thread is in its long rest.
-  if (work_left || held > rest) nudged_ = true;
-  holder_.store(Holder::nobody);
-  // Either this sees a nudge that came while the caller held the loop, or the nudge sees that the loop is free.
-  if (!nudged_.load()) return;
-  { std::lock_guard const lock(mutex_); }  // the data thread waits, or has yet to look
+void LoopBaton::wake_data_thread() {
+  { std::lock_guard const lock(mutex_); }  // it waits, or has yet to look
   changed_.notify_all();
 }
 

@@ -29,9 +29,19 @@ class LoopBaton {
 
   // Caller: takes the loop, without a lock unless the data thread holds it. False if another caller holds it, which
   // then serves this caller's run too.
-  [[nodiscard]] bool borrow();
+  [[nodiscard]] bool borrow() {
+    if (!change_holder(Holder::nobody, Holder::caller) && !wait_and_borrow()) return false;
+    borrowed_.store(borrowed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return true;
+  }
   // work_left: the data thread takes over at once. held: about how long the caller held the loop.
-  void give_back(bool work_left, std::chrono::nanoseconds held);
+  void give_back(bool work_left, std::chrono::nanoseconds held) {
+    // After a long call the data thread is in its long rest.
+    if (work_left || held > rest) nudged_ = true;
+    holder_.store(Holder::nobody);
+    // Either this sees a nudge that came while the caller held the loop, or the nudge sees that the loop is free.
+    if (nudged_.load()) wake_data_thread();
+  }
 
   // Any thread: there is work that no caller waits for.
   void nudge();
@@ -43,6 +53,7 @@ class LoopBaton {
     return holder_.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
   [[nodiscard]] bool wait_and_borrow();
+  void wake_data_thread();
 
   std::function<void()> const interrupt_;
   // Callers change the holder without the lock. The data thread gives the loop up, and is waited for, with it.
