@@ -86,6 +86,7 @@ REFUSED: list[tuple[str, type[Exception], str, Callable[[chorus.Group], Any]]] =
     ("a character 0", ValueError, "character 0", lambda g: g.all_reduce(zeros(4), algorithm="ring\0")),
     ("too few counts", ValueError, "1 counts for a group of 2", lambda g: g.all_gather(zeros(4), counts=[4])),
     ("no counts", ValueError, "0 counts for a group|needs an", lambda g: g.reduce_scatter(zeros(4), counts=[])),
+    ("counts of one", TypeError, "counts is 3, expected a list", lambda g: g.all_to_all(zeros(4), counts=3)),  # type: ignore[arg-type]
     ("negative counts", ValueError, r"counts\[1\] is -1", lambda g: g.all_gather(zeros(4), counts=[5, -1])),
     ("counts of another block", ValueError, "needs an input of 1", lambda g: g.all_gather(zeros(4), counts=[1, 1])),
     ("one of two counts", ValueError, "receive_counts", lambda g: g.all_to_all(zeros(4), receive_counts=[2, 2])),

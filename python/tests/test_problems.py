@@ -98,6 +98,8 @@ def test_arguments_of_a_client_that_cannot_be_are_named() -> None:
         ({"certificate": ("/nowhere/cert.pem", "/nowhere/key.pem")}, FileNotFoundError, "/nowhere/cert.pem"),
         ({"certificate": "cert.pem"}, TypeError, "certificate is 'cert.pem', expected the paths"),
         ({"timeout": "5"}, TypeError, "timeout is '5', expected seconds"),
+        ({"retries": "x"}, TypeError, "retries is 'x', expected a whole number"),
+        ({"retries": -1}, ValueError, "retries is -1, expected 0 or more"),
     ]
     for arguments, kind, told in cases:
         with pytest.raises(kind, match=told):

@@ -120,6 +120,10 @@ class Transport:
     """
 
     def __init__(self, token: Token, context: ssl.SSLContext, retries: int) -> None:
+        if not isinstance(retries, int):
+            raise TypeError(f"retries is {retries!r}, expected a whole number")
+        if retries < 0:
+            raise ValueError(f"retries is {retries}, expected 0 or more")
         self._token = token
         self._pool = connections.Pool(context)
         self._retries = retries

@@ -7,7 +7,7 @@ import math
 import numbers
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import abi
@@ -66,6 +66,8 @@ def reduction(name: str) -> int:
 
 
 def _list(name: str, values: Sequence[int], kind: Any, bits: int) -> tuple[Any, int]:
+    if not isinstance(values, Iterable):
+        raise TypeError(f"{name} is {values!r}, expected a list of whole numbers")
     listed = [unsigned(f"{name}[{i}]", value, bits) for i, value in enumerate(values)]
     return (kind * len(listed))(*listed), len(listed)
 
