@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from . import connections, deadline as deadlines, errors
 from .connections import Broken, Origin, Reader, Request
 from .deadline import Deadline
+from .native.options import whole
 
 T = TypeVar("T")
 Token = str | os.PathLike[str] | Callable[[], str] | None
@@ -120,9 +121,7 @@ class Transport:
     """
 
     def __init__(self, token: Token, context: ssl.SSLContext, retries: int) -> None:
-        if not isinstance(retries, int):
-            raise TypeError(f"retries is {retries!r}, expected a whole number")
-        if retries < 0:
+        if whole("retries", retries) < 0:
             raise ValueError(f"retries is {retries}, expected 0 or more")
         self._token = token
         self._pool = connections.Pool(context)

@@ -27,18 +27,13 @@ MessageRequest to_receive(TensorView tensor, std::uint32_t source, MessageOption
 }  // namespace
 
 Status MemberMessages::check(std::string_view what, std::uint32_t peer, MessageOptions const& options) const {
-  bool const is_fine = peer < place_.size && options.tag <= engine::tag_max && options.timeout.count() > 0;
-  return is_fine && !end_.is_over() ? ok() : what_is_wrong(what, peer, options);
-}
-
-Status MemberMessages::what_is_wrong(std::string_view what, std::uint32_t peer, MessageOptions const& options) const {
   auto const bad = [](std::string why) { return Error(WorkerErrc::bad_argument, std::move(why)); };
   if (peer >= place_.size)
     return bad(std::string(what) + " rank " + std::to_string(peer) + " in a group of " + std::to_string(place_.size));
   if (options.tag > engine::tag_max)
     return bad("tag " + std::to_string(options.tag) + "; expected at most " + std::to_string(engine::tag_max));
-  if (auto status = check_timeout(options.timeout); status.has_error()) return status;
-  return end_.standing();
+  if (options.timeout.count() <= 0) return check_timeout(options.timeout);
+  return end_.is_over() ? end_.standing() : ok();
 }
 
 Status MemberMessages::check_send(std::uint32_t peer, MessageOptions const& options) const {

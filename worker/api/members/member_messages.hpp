@@ -49,12 +49,11 @@ class MemberMessages {
     std::uint64_t number = 0;  // of the last request
   };
 
-  // Errors: what_is_wrong().
+  // Errors: WorkerErrc::bad_argument; EpochEnd::standing().
   [[nodiscard]] Status check(std::string_view what, std::uint32_t peer, MessageOptions const& options) const;
   [[nodiscard]] Status check_send(std::uint32_t peer, MessageOptions const& options) const;
   [[nodiscard]] Status check_receive(std::uint32_t source, MessageOptions const& options) const;
   [[nodiscard]] Status check_both(std::uint32_t peer, std::uint32_t source, MessageOptions const& options) const;
-  [[nodiscard]] Status what_is_wrong(std::string_view what, std::uint32_t peer, MessageOptions const& options) const;
   [[nodiscard]] Status finish_one(engine::MessageResult const& result);
   // The last result is that of the receive, if there is one.
   [[nodiscard]] Result<Received> finish(std::span<engine::MessageResult const> results);

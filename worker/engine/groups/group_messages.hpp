@@ -25,7 +25,7 @@ class GroupMessages {
   GroupMessages(GroupMessages const&) = delete;
   GroupMessages& operator=(GroupMessages const&) = delete;
 
-  // See the functions run_at_once, run_messages, begin_message and cancel_receive of Group.
+  // See the functions run_message_at_once, run_messages, begin_message and cancel_receive of Group.
   [[nodiscard]] std::optional<std::uint64_t> run_at_once(MessageRequest const& request);
   void run(std::span<MessageRequest> requests, std::chrono::milliseconds timeout, std::span<MessageResult> results);
   std::uint64_t begin(MessageRequest request, std::chrono::milliseconds timeout, MessageDone done);
