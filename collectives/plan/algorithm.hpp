@@ -20,6 +20,14 @@ namespace chorus::plan {
 
 using Shape = std::vector<std::uint32_t>;
 
+// How the contributions to an element are added, as far as averages of equal numbers depend on it
+// (docs/explanation/plans.md#averages).
+enum class Summation : std::uint8_t {
+  any,
+  one_by_one,  // a sum begins with one contribution, and each addition adds one more
+  in_pairs,    // each addition is of two sums of equally many contributions: sums of equal numbers are exact
+};
+
 // Pure functions of spec, rank and round. Algorithms are constants in one table (algorithms/catalogue.hpp); every
 // thread may call them.
 struct Algorithm {
@@ -49,6 +57,9 @@ struct Algorithm {
   // algorithms give the same bits. Null: never.
   bool (*in_worker_order)(Spec const& spec) = nullptr;
 
+  // Null: one by one in worker order, otherwise any.
+  Summation (*summation)(Spec const& spec) = nullptr;
+
   // Returns true if every rank has the rounds and instructions of the rank before it, moved on by one rank (Rotation,
   // rotation.hpp). A simulation then needs the instructions of one rank only. Null: never.
   bool (*rotates)(Spec const& spec) = nullptr;
@@ -56,5 +67,9 @@ struct Algorithm {
   // Returns the first scratch chunk that holds codes (Program::coded_from). Null: none does.
   std::uint32_t (*coded_from)(Spec const& spec) = nullptr;
 };
+
+// Returns how the plans of a spec add. Two or three contributions are always added one by one. Four count as in pairs:
+// if three equal numbers are rounded, then to what gives four times the number with the fourth.
+[[nodiscard]] Summation summation_of(Algorithm const& algorithm, Spec const& spec);
 
 }  // namespace chorus::plan

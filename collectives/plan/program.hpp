@@ -47,6 +47,7 @@ struct Program {
   std::uint32_t coded_from = no_codes;
   bool rooted = false;                          // Spec::root has a special role
   bool equal_chunks = false;                    // see Algorithm
+  bool adds_one_by_one = false;                 // see Summation
   ChunkRange input;                             // see memory() in holding.hpp
   ChunkRange output;                            // likewise
   std::vector<Instruction> instructions;        // in round order; an instruction depends only on earlier ones

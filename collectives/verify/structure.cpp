@@ -23,6 +23,7 @@ std::string check_shape(Program const& program, Program const& first, std::size_
   if (program.coded_from != first.coded_from) return "codes in other chunks than rank 0";
   if (program.rooted != first.rooted) return "rooted for some ranks only";
   if (program.equal_chunks != first.equal_chunks) return "equal chunks for some ranks only";
+  if (program.adds_one_by_one != first.adds_one_by_one) return "adds one by one for some ranks only";
   if (has_blocks(first.spec.op) && first.chunks % first.spec.ranks != 0) return "the chunks do not fall into p blocks";
   auto const held = plan::memory(program.spec, program.rank, program.chunks);
   if (held.input != program.input || held.output != program.output) return "the buffers do not hold what they should";
@@ -63,6 +64,8 @@ std::string check_instruction(Program const& program, Instruction const& i) {
   if (communicates(i) && (i.peer >= program.spec.ranks || i.peer == program.rank))
     return "the peer is not another rank";
   if (i.writes_dst() && i.dst == Buffer::input) return "writes the input";
+  if (program.adds_one_by_one && i.has_partial_operand() && i.has_partial_other())
+    return "adds two partial sums, in a plan that adds one by one";
   auto const result = plan::holding(program.spec, program.rank, program.chunks).output;
   if (i.writes_dst() && i.dst == Buffer::output &&
       !(result.contains(i.dst_chunk) && result.contains(i.dst_chunk + (i.chunks - 1) * i.stride)))

@@ -118,6 +118,16 @@ round 1
         "it where partial sums are kept part by part");
 }
 
+TEST_CASE("a plan that says wrongly that it adds one by one is refused") {
+  auto programs = programs_of(algorithms::binomial, {.op = Op::all_reduce, .ranks = 6});
+  CHECK(verify::check(programs).ok);
+  for (auto& program : programs) program.adds_one_by_one = true;
+  CHECK(verify::check(programs).failure.find("adds two partial sums, in a plan that adds one by one") !=
+        std::string::npos);
+  programs.front().adds_one_by_one = false;
+  CHECK(verify::check(programs).failure == "rank 1: adds one by one for some ranks only");
+}
+
 TEST_CASE("a wide partial sum that no instruction takes is refused") {
   auto const leaves = R"(round 0
   0 copy input[0] into scratch[0] wide_result

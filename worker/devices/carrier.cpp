@@ -1,5 +1,7 @@
 #include "worker/devices/carrier.hpp"
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "collectives/core/assert.hpp"
@@ -52,6 +54,46 @@ void join(std::byte* to, std::byte const* sums, std::uint64_t elements, std::uin
   }
 }
 
+// An f64 is carried as its upper and its lower bits, each in an f64. Sums of up to 2^21 equal halves are exact. Only
+// the upper half is scaled, which loses none of its bits: it is a multiple of 2^32 times the smallest number.
+void split_floats(std::byte* to, std::byte const* from, std::uint64_t elements, double scale) {
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    auto const x = at<double>(from, i);
+    bool const is_finite = std::isfinite(x);
+    auto const upper = is_finite ? std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & ~lower_half) : x;
+    put(to, 2 * i, upper / scale);
+    put(to, 2 * i + 1, upper != x && is_finite ? x - upper : std::copysign(0.0, x));
+  }
+}
+
+// Divides the sum of both halves without rounding it first: what the sum rounds to is divided, and the quotient is
+// corrected by that of the remainder and of what rounding the sum has lost (Knuth's TwoSum). Large sums stay scaled
+// until they are divided.
+double quotient_of_halves(double upper, double lower, double scale, double divisor) {
+  constexpr double large = 0x1p900;
+  bool const is_large = std::abs(upper) > large;
+  if (is_large)
+    lower /= scale;
+  else
+    upper *= scale;
+  auto const sum = upper + lower;
+  auto const added = sum - upper;
+  auto const lost = (upper - (sum - added)) + (lower - added);
+  auto const quotient = sum / divisor;
+  auto const rest = std::fma(-quotient, divisor, sum) + lost;
+  auto const result = rest != 0 && std::isfinite(rest) ? quotient + rest / divisor : quotient;  // keeps -0
+  return is_large ? result * scale : result;
+}
+
+void join_floats(std::byte* to, std::byte const* sums, std::uint64_t elements, double scale, std::uint32_t divisor) {
+  for (std::uint64_t i = 0; i < elements; ++i)
+    put(to, i, quotient_of_halves(at<double>(sums, 2 * i), at<double>(sums, 2 * i + 1), scale, divisor));
+}
+
+void divide_doubles(std::byte* to, std::byte const* sums, std::uint64_t elements, std::uint32_t divisor) {
+  for (std::uint64_t i = 0; i < elements; ++i) put(to, i, static_cast<float>(at<double>(sums, i) / divisor));
+}
+
 template <class Narrow, class Short, class Long>
 void widen_integers(Dtype carried, std::byte* to, std::byte const* from, std::uint64_t elements) {
   if (element_bytes(carried) == sizeof(Short)) return convert<Narrow, Short>(to, from, elements);
@@ -72,8 +114,9 @@ Carrier Carrier::of(Dtype dtype, std::uint64_t summands) {
   bool const is_few = summands <= summands_in_32_bits;
   switch (dtype) {
     case Dtype::f64:
+      return Carrier(dtype, dtype, 2, scale_of_average(dtype, summands));
     case Dtype::f32:
-      return Carrier(dtype, dtype, 1, scale_of_average(dtype, summands));
+      return Carrier(dtype, Dtype::f64, 1, 1);
     case Dtype::f16:
     case Dtype::bf16:
       return Carrier(dtype, Dtype::f32, 1, scale_of_average(dtype, summands));
@@ -98,6 +141,11 @@ Carrier Carrier::of(Dtype dtype, std::uint64_t summands) {
   return Carrier(dtype, dtype, 1, 1);
 }
 
+Carrier Carrier::scaled(Dtype dtype, std::uint64_t summands) {
+  CHORUS_ASSERT(dtype == Dtype::f64 || dtype == Dtype::f32, "floats that are carried in their own dtype");
+  return Carrier(dtype, dtype, 1, scale_of_average(dtype, summands));
+}
+
 void Carrier::widen(std::span<std::byte> to, std::span<std::byte const> from) const {
   auto const elements = from.size() / element_bytes(dtype_);
   CHORUS_ASSERT(to.size() == bytes(elements), "as many elements on both sides");
@@ -120,6 +168,9 @@ void Carrier::widen(std::span<std::byte> to, std::span<std::byte const> from) co
       return split<std::uint64_t>(to.data(), from.data(), elements);
     case Dtype::f64:
     case Dtype::f32:
+      if (carried_ != dtype_) return convert<float, double>(to.data(), from.data(), elements);
+      if (parts_ == 2) return split_floats(to.data(), from.data(), elements, scale_);
+      [[fallthrough]];
     case Dtype::f16:
     case Dtype::bf16: {
       auto const* const source = from.data();
@@ -162,6 +213,9 @@ void Carrier::narrow(std::span<std::byte> to, std::span<std::byte> sums, std::ui
       return join<std::uint64_t>(to.data(), sums.data(), elements, divisor);
     case Dtype::f64:
     case Dtype::f32:
+      if (carried_ != dtype_) return divide_doubles(to.data(), sums.data(), elements, divisor);
+      if (parts_ == 2) return join_floats(to.data(), sums.data(), elements, scale_, divisor);
+      [[fallthrough]];
     case Dtype::f16:
     case Dtype::bf16: {
       std::byte const* const source = sums.data();

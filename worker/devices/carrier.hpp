@@ -1,4 +1,4 @@
-// Carriers of the sums of an average: wider or scaled numbers, so that no sum overflows, and sums of f16 and bf16 are
+// Carriers of the sums of an average: wider or scaled numbers, so that no sum overflows, and sums of equal floats are
 // rounded once, at the end.
 #pragma once
 
@@ -15,6 +15,8 @@ class Carrier {
  public:
   // summands: at least 1.
   [[nodiscard]] static Carrier of(Dtype dtype, std::uint64_t summands);
+  // f32 and f64 in their own dtype, only scaled: sums of equal numbers may be rounded.
+  [[nodiscard]] static Carrier scaled(Dtype dtype, std::uint64_t summands);
 
   [[nodiscard]] Dtype dtype() const { return carried_; }              // of the sums
   [[nodiscard]] std::uint32_t per_element() const { return parts_; }  // numbers per element
@@ -23,11 +25,11 @@ class Carrier {
   }
   // The power of two by which widen() divides floats, so that no sum leaves the range of dtype().
   [[nodiscard]] float scale() const { return scale_; }
-  // True for f32 and f64, which are only scaled.
+  // True if f32 and f64 are only scaled.
   [[nodiscard]] bool is_as_wide() const { return carried_ == dtype_ && parts_ == 1; }
 
   // widen() converts elements to the carrier, narrow() converts sums back and divides them: integers truncate towards
-  // zero, f16 and bf16 are rounded once. Both spans hold the same number of elements and do not overlap, or, if
+  // zero, floats are rounded once. Both spans hold the same number of elements and do not overlap, or, if
   // is_as_wide(), may be the same. narrow() destroys `sums`.
   void widen(std::span<std::byte> to, std::span<std::byte const> from) const;
   void narrow(std::span<std::byte> to, std::span<std::byte> sums, std::uint32_t divisor) const;

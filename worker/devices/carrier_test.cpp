@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "worker/devices/reduce.hpp"
@@ -102,15 +105,58 @@ TEST_CASE("integers of 8 and 16 bits are carried in 32 as long as all summands f
   CHECK(result == bytes_of(std::vector<std::int16_t>{-32768}));
 }
 
-TEST_CASE("f32 and f64 are scaled, so that the average of the largest numbers does not overflow") {
+TEST_CASE("the average of equal f32 or f64 numbers is that number, from the largest to the smallest") {
+  std::mt19937_64 random(7);
+  std::vector<float> floats{std::numeric_limits<float>::max(), std::numeric_limits<float>::min(),
+                            std::numeric_limits<float>::denorm_min(), std::numeric_limits<float>::infinity(), -0.0F};
+  std::vector<double> doubles{std::numeric_limits<double>::max(),
+                              std::numeric_limits<double>::min(),
+                              std::numeric_limits<double>::denorm_min(),
+                              std::numeric_limits<double>::infinity(),
+                              -0.0,
+                              0x1.fffffffffffffp899,
+                              0x1.fffffffffffffp901,
+                              0x1.0000000000001p-1022};
+  while (doubles.size() < 10000) {
+    auto const bits = random();
+    if (auto const f = std::bit_cast<float>(static_cast<std::uint32_t>(bits)); f == f) floats.push_back(f);
+    if (auto const d = std::bit_cast<double>(bits); d == d) doubles.push_back(d);
+  }
+  for (std::uint32_t const count : {1, 2, 3, 4, 5, 6, 7, 9, 13, 100}) {
+    CAPTURE(count);
+    CHECK(average(Dtype::f32, std::vector<Bytes>(count, bytes_of(floats))) == bytes_of(floats));
+    CHECK(average(Dtype::f64, std::vector<Bytes>(count, bytes_of(doubles))) == bytes_of(doubles));
+  }
+}
+
+TEST_CASE("the average of f64 numbers of opposite signs, and of those that are no numbers") {
+  auto const of = [](double a, double b, double c) {
+    return average(Dtype::f64, {bytes_of(std::vector{a}), bytes_of(std::vector{b}), bytes_of(std::vector{c})});
+  };
+  CHECK(of(1, -1, 0x1p-60) == bytes_of(std::vector{0x1p-60 / 3}));
+  CHECK(of(1, 2, 6) == bytes_of(std::vector{3.0}));
+  auto const infinite = std::numeric_limits<double>::infinity();
+  CHECK(of(1, infinite, 2) == bytes_of(std::vector{infinite}));
+  double result = 0;
+  std::memcpy(&result, of(infinite, -infinite, 0).data(), sizeof(result));
+  CHECK(result != result);
+}
+
+TEST_CASE("f32 and f64 can be scaled, so that the average of the largest numbers does not overflow") {
   for (std::uint32_t const count : {1, 2, 3, 4, 8, 100}) {
     CAPTURE(count);
-    std::vector const floats{std::numeric_limits<float>::max() / 2, -1.5F, 0.0F, 1e-30F};
-    CHECK(Carrier::of(Dtype::f32, count).is_as_wide());
+    for (auto const dtype : {Dtype::f32, Dtype::f64}) CHECK(Carrier::scaled(dtype, count).is_as_wide());
     std::vector const doubles{std::numeric_limits<double>::max(), -1.5, 0.0, 1e-300};
-    if ((count & (count - 1)) == 0) {
-      CHECK(average(Dtype::f32, std::vector<Bytes>(count, bytes_of(floats))) == bytes_of(floats));
-      CHECK(average(Dtype::f64, std::vector<Bytes>(count, bytes_of(doubles))) == bytes_of(doubles));
-    }
+    auto const carrier = Carrier::scaled(Dtype::f64, count);
+    Bytes sums(32), result(32);
+    carrier.widen(sums, bytes_of(doubles));
+    std::vector<std::byte const*> const sources(count, sums.data());
+    auto* to = result.data();
+    Reducer(ReduceOp::sum, Dtype::f64).run({sources.data(), count, &to, 1, 4}, {});
+    carrier.narrow(result, result, count);
+    if ((count & (count - 1)) == 0)
+      CHECK(result == bytes_of(doubles));
+    else
+      CHECK(std::isfinite(std::bit_cast<double>(*reinterpret_cast<std::uint64_t const*>(result.data()))));
   }
 }

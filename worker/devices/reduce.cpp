@@ -20,6 +20,11 @@ float scale_of_average(Dtype dtype, std::uint64_t summands) {
   return is_scaled ? static_cast<float>(std::bit_ceil(summands)) : 1;
 }
 
+std::uint32_t compared_contributions(Dtype dtype, std::uint64_t summands) {
+  bool const is_rounded = (dtype == Dtype::f64 || dtype == Dtype::f32) && summands != 2 && summands != 4;
+  return is_rounded && summands > 1 ? static_cast<std::uint32_t>(summands) : 0;
+}
+
 Reducer::Reducer(ReduceOp op, Dtype dtype) : kernel_(kernel(op, dtype)) {}
 
 Reducer Reducer::copier(Dtype dtype) {

@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <random>
 #include <vector>
 
 #include "worker/devices/kernels.hpp"
@@ -291,6 +294,51 @@ TEST_CASE("an average may stay scaled, also of one source") {
       Reducer(ReduceOp::avg, dtype).run(memory.arguments(), {.weights = weights.data()});
       CHECK(memory.all_hold(one_by_one(ReduceOp::avg, dtype, memory, {1, 0.25F})));
     }
+}
+
+TEST_CASE("the average of numbers that equal the single one is that number, in every loop and at every address") {
+  auto const check = [](Kernels const& kernels, Dtype dtype, auto zero) {
+    using T = decltype(zero);
+    auto const average = kernels.reduce[static_cast<std::size_t>(ReduceOp::avg)][static_cast<std::size_t>(dtype)];
+    std::mt19937_64 random(3);
+    for (std::uint32_t const numbers : {3, 5, 6, 7, 24})
+      for (bool const is_partial : {false, true})  // the other numbers are added before
+        for (std::size_t const shift : {0, 1}) {
+          CAPTURE(kernels.name);
+          CAPTURE(name(dtype));
+          CAPTURE(numbers);
+          constexpr std::size_t elements = 331;
+          std::vector<T> equal(elements + 1), partial(elements + 1), result(elements + 1);
+          float const weight = 1.0F / 32;
+          for (std::size_t i = 0; i <= elements; ++i) {
+            equal[i] = std::ldexp(T(1) + T(random() >> 11) * T(0x1p-53), static_cast<int>(random() % 200) - 100);
+            if (i % 7 == 0 && i % 5 != 0) equal[i] = std::numeric_limits<T>::denorm_min();
+            partial[i] = equal[i] * weight;
+            for (std::uint32_t k = 2; k < numbers; ++k) partial[i] += equal[i] * weight;
+          }
+          auto expected = equal;
+          for (std::size_t i = 0; i <= elements; i += 5) {  // those get another average
+            if (is_partial) partial[i] = 0;
+            expected[i] = is_partial ? equal[i] * weight / (T(numbers) * weight) : equal[i];
+          }
+          auto const at = [&](std::vector<T> const& of) {
+            return reinterpret_cast<std::byte const*>(of.data() + shift);
+          };
+          std::vector<std::byte const*> sources(is_partial ? 1 : numbers - 1, at(is_partial ? partial : equal));
+          sources.insert(sources.begin(), at(equal));
+          std::vector<float> weights(sources.size(), weight);
+          if (is_partial) weights.back() = 1;
+          auto* to = const_cast<std::byte*>(at(result));
+          average({sources.data(), sources.size(), &to, 1, elements, shift == 0},
+                  {.divisor = numbers, .scale = 32, .weights = weights.data(), .contributions = numbers});
+          CHECK(std::memcmp(at(result), at(expected), elements * sizeof(T)) == 0);
+        }
+  };
+  for (auto const* kernels : runnable_kernels()) {
+    if (kernels == nullptr) continue;
+    check(*kernels, Dtype::f32, 0.0F);
+    check(*kernels, Dtype::f64, 0.0);
+  }
 }
 
 TEST_CASE("copies copy, of every size of element") {

@@ -32,6 +32,9 @@ template <Op... ops>
 // Returns text like "2,3,4"; a long shape is cut off.
 [[nodiscard]] std::string to_text(plan::Shape const& shape);
 
+// For Algorithm::summation.
+[[nodiscard]] inline plan::Summation one_by_one(plan::Spec const&) { return plan::Summation::one_by_one; }
+
 // For Algorithm::scratch_chunks.
 [[nodiscard]] std::uint32_t no_scratch(plan::Spec const& spec, plan::Rank rank);
 

@@ -4,13 +4,18 @@
 #include <bit>
 #include <cstdint>
 
-#include "collectives/plan/spec.hpp"
+#include "collectives/plan/algorithm.hpp"
 
 namespace chorus::algorithms {
 
 // Returns ceil(log2 p), the number of rounds in which data of one rank reaches p ranks. p >= 1.
 [[nodiscard]] constexpr std::uint32_t doublings(std::uint32_t p) {
   return static_cast<std::uint32_t>(std::bit_width(p - 1));
+}
+
+// For Algorithm::summation of algorithms that add in pairs if the number of ranks is a power of two.
+[[nodiscard]] inline plan::Summation pairs_of_powers(plan::Spec const& spec) {
+  return std::has_single_bit(spec.ranks) ? plan::Summation::in_pairs : plan::Summation::any;
 }
 
 // p ranks folded to the greatest power of two: in each of the first pairs (0, 1), (2, 3), ... one rank sits out, and

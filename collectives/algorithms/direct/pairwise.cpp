@@ -52,6 +52,7 @@ plan::Algorithm const pairwise{
     .scratch_chunks = scratch_chunks,
     .rounds = rounds,
     .emit = emit,
+    .summation = one_by_one,
     .rotates = [](Spec const& spec) { return !std::has_single_bit(spec.ranks); },
 };
 

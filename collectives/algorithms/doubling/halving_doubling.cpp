@@ -9,6 +9,7 @@
 //
 // Source: Rabenseifner; Thakur, Rabenseifner, Gropp, IJHPCA 2005; Gloo's allreduce_halving_doubling.
 #include "collectives/algorithms/common/common.hpp"
+#include "collectives/algorithms/common/powers.hpp"
 #include "collectives/algorithms/doubling/algorithms.hpp"
 #include "collectives/algorithms/doubling/binary_blocks.hpp"
 
@@ -33,6 +34,7 @@ plan::Algorithm const halving_doubling{
     .scratch_chunks = no_scratch,
     .rounds = rounds_of_blocks,
     .emit = emit,
+    .summation = pairs_of_powers,
 };
 
 }  // namespace chorus::algorithms

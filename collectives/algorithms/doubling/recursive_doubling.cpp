@@ -111,6 +111,7 @@ plan::Algorithm const recursive_doubling{
     .scratch_chunks = scratch_chunks,
     .rounds = rounds,
     .emit = emit,
+    .summation = pairs_of_powers,
 };
 
 }  // namespace chorus::algorithms

@@ -114,6 +114,7 @@ plan::Algorithm const recursive_halving{
     .scratch_chunks = scratch_chunks,
     .rounds = rounds,
     .emit = emit,
+    .summation = pairs_of_powers,
 };
 
 }  // namespace chorus::algorithms

@@ -13,6 +13,7 @@
 //
 // Source: De Sensi, Bonato, Saam, Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce", NSDI 2024.
 #include "collectives/algorithms/common/common.hpp"
+#include "collectives/algorithms/common/powers.hpp"
 #include "collectives/algorithms/doubling/algorithms.hpp"
 #include "collectives/algorithms/doubling/binary_blocks.hpp"
 
@@ -59,6 +60,7 @@ plan::Algorithm const swing{
     .scratch_chunks = no_scratch,
     .rounds = rounds_of_blocks,
     .emit = emit,
+    .summation = pairs_of_powers,
 };
 
 }  // namespace chorus::algorithms

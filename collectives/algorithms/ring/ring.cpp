@@ -92,6 +92,7 @@ plan::Algorithm const ring{
     .scratch_chunks = scratch_chunks,
     .rounds = rounds,
     .emit = emit,
+    .summation = one_by_one,
     .rotates = [](Spec const& spec) { return spec.op != Op::reduce; },
 };
 

@@ -42,6 +42,7 @@ plan::Algorithm const ring_naive{
     .scratch_chunks = no_scratch,
     .rounds = rounds,
     .emit = emit,
+    .summation = one_by_one,
 };
 
 }  // namespace chorus::algorithms

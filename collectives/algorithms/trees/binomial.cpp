@@ -52,6 +52,7 @@ plan::Algorithm const binomial{
     .rounds = rounds,
     .emit = emit,
     .rooted = true,
+    .summation = pairs_of_powers,
 };
 
 }  // namespace chorus::algorithms

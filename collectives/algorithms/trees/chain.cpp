@@ -89,6 +89,7 @@ plan::Algorithm const chain{
     .scratch_chunks = rooted_scratch,
     .rounds = rounds,
     .emit = emit,
+    .summation = one_by_one,
 };
 
 }  // namespace chorus::algorithms

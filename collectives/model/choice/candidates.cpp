@@ -178,8 +178,10 @@ std::vector<Shape> Candidates::shapes_for(Algorithm const& algorithm) const {
 }
 
 bool Candidates::fits(Algorithm const& algorithm, Spec const& spec) const {
-  if (wish_.shape && algorithm.name != wish_.algorithm) return false;
+  bool const is_named = algorithm.name == wish_.algorithm;
+  if (wish_.shape && !is_named) return false;
   if (wish_.uneven && algorithm.equal_chunks != nullptr && algorithm.equal_chunks(spec)) return false;
+  if (wish_.as_average && !is_named && plan::summation_of(algorithm, spec) == plan::Summation::any) return false;
   if (!wish_.reproducible || !reduces(wish_.op)) return true;
   return algorithm.in_worker_order != nullptr && algorithm.in_worker_order(spec);
 }

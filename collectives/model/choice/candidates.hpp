@@ -24,6 +24,7 @@ struct Wish {
   // With codes of all messages the elements that the caller passes are carriers.
   std::optional<Compression> compression;
   bool reproducible = false;  // only algorithms that reduce in worker order, which all give the same bits
+  bool as_average = false;    // auto: only algorithms that need no wider numbers for averages (averages.hpp)
   // Numbers by which the reason calls the ranks; empty: their own. Roots of wish and specs are not translated.
   std::vector<plan::Rank> names = {};
 };

@@ -62,6 +62,7 @@ Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank) {
   if (algorithm.coded_from != nullptr) program.coded_from = algorithm.coded_from(seen);
   program.rooted = algorithm.rooted || is_rooted(spec.op);
   program.equal_chunks = algorithm.equal_chunks != nullptr && algorithm.equal_chunks(seen);
+  program.adds_one_by_one = reduces(spec.op) && summation_of(algorithm, seen) == Summation::one_by_one;
   CHORUS_ASSERT(!has_blocks(spec.op) || program.chunks % spec.ranks == 0, "as many chunks for every rank");
   auto const held = memory(seen, program.rank, program.chunks);
   program.input = held.input;

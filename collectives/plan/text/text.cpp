@@ -24,7 +24,8 @@ void append_header(std::string& text, Program const& program) {
   text += "rank " + std::to_string(program.rank) + " chunks " + std::to_string(program.chunks) + " scratch " +
           std::to_string(program.scratch_chunks) +
           (program.coded_from != no_codes ? " coded_from " + std::to_string(program.coded_from) : "") +
-          (program.rooted ? " rooted" : "") + (program.equal_chunks ? " equal" : "") + '\n';
+          (program.rooted ? " rooted" : "") + (program.equal_chunks ? " equal" : "") +
+          (program.adds_one_by_one ? " one_by_one" : "") + '\n';
   for (auto const& channel : program.channels)
     text += "channel " + std::to_string(channel.peer) + " sends " + std::to_string(channel.sends) + ' ' +
             digest_text(channel.send_digest) + " receives " + std::to_string(channel.receives) + ' ' +

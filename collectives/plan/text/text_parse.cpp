@@ -176,6 +176,7 @@ class Parser {
     if (line.accept("coded_from")) program_.coded_from = line.number();
     program_.rooted = line.accept("rooted");
     program_.equal_chunks = line.accept("equal");
+    program_.adds_one_by_one = line.accept("one_by_one");
     line.require(program_.rank < program_.spec.ranks, "there is no such rank");
     line.require(program_.chunks > 0, "there is at least one chunk");
     line.require(!has_blocks(program_.spec.op) || program_.chunks % program_.spec.ranks == 0,

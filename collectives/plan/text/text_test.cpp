@@ -13,7 +13,7 @@ using namespace chorus::plan;
 namespace {
 
 auto const everything = R"(plan all_reduce hand_written ranks=8 root=3 arity=2 out_of_place shape=4,2
-rank 5 chunks 8 scratch 2 rooted equal
+rank 5 chunks 8 scratch 2 rooted equal one_by_one
 channel 1 sends 1 00000000000000ff receives 0 0000000000000000
 channel 7 sends 0 0000000000000000 receives 2 ffffffffffffffff
 round 0

@@ -5,6 +5,7 @@
 
 #include "http/message/trace_context.hpp"
 #include "http/wire/errc.hpp"
+#include "server/coordinator/collectives/plan_question.hpp"
 #include "server/planning/explain.hpp"
 
 namespace chorus::coordinator {
@@ -148,36 +149,14 @@ asio::awaitable<void> Execution::ask_for_tensor(std::uint32_t rank, TimePoint de
   changed_.notify_all();
 }
 
-model::Alternatives Execution::alternatives(coordinator::Standing const& in_rank_order) const {
-  auto const& wish = order_.compression;
-  bool const is_on_gpu = std::ranges::any_of(tensors_.admitted().devices, [](auto const& device) {
-    return device && device->find("cuda") != std::string::npos;
-  });
-  if (wish && wish->is_automatic() && wish->between() && is_on_gpu)
-    return {{std::nullopt}, "a tensor is on a GPU, and codes between groups are for memory of the host"};
-  return model::alternatives(wish, tensors_.admitted().dtype, in_rank_order.localities);
-}
-
-Planner::Question Execution::question_about(std::optional<Compression> const& sent) const {
-  planning::Vector const vector{tensors_.admitted().parts.front().sizes, tensors_.admitted().dtype};
-  Planner::Question question{group_.name, group_.epoch, model::wish_for(order_.wish, sent),
-                             tensors_.admitted().elements, element_bytes(tensors_.admitted().dtype)};
-  if (sent && !sent->between) {
-    question.elements = vector.priced_elements(sent, order_.wish.op, static_cast<std::uint32_t>(group_.members.size()));
-    question.element_bytes = vector.priced_element_bytes(sent);
-  }
-  question.on_gpus = lies_on_gpus(tensors_.admitted());
-  question.wish.uneven = tensors_.admitted().uneven;
-  return question;
-}
-
 Execution::Stage Execution::plan() {
   if (auto problem = check_format(order_.compression, tensors_.admitted().dtype)) co_return problem;
   auto const in_rank_order = tools_.groups.standing(group_);
-  auto const possible = alternatives(in_rank_order);
+  auto const& admitted = tensors_.admitted();
+  auto const possible = alternatives(order_.compression, admitted, in_rank_order.localities);
   std::vector<model::Sent> considered;
   for (auto const& sent : possible.sent) {
-    auto question = question_about(sent);
+    auto question = question_about(group_, order_, admitted, sent);
     auto const member = planning::refused_member(question.wish);
     auto choice = co_await tools_.planner.select(std::move(question), in_rank_order);
     if (choice.has_error()) {
@@ -191,12 +170,12 @@ Execution::Stage Execution::plan() {
     considered.push_back({sent, std::move(choice.value())});
   }
   auto decision = planning::decide(order_.compression, possible, std::move(considered),
-                                   {tensors_.admitted().parts.front().sizes, tensors_.admitted().dtype});
-  question_ = question_about(decision.compression);
+                                   {admitted.parts.front().sizes, admitted.dtype});
+  question_ = question_about(group_, order_, admitted, decision.compression);
   chosen_ = decision.choice.spec;
   run_ranks_ = RunRanks(group_, question_.wish);
   record_->sends(decision.format, decision.wire_bytes, std::move(decision.considered_formats));
-  record_->plan(group_, tensors_.admitted(), decision.choice, Clock::now());
+  record_->plan(group_, admitted, decision.choice, Clock::now());
   give_time();
   if (launches()) tools_.collective_history.planned(*record_);
   changed_.notify_all();

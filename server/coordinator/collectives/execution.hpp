@@ -107,8 +107,6 @@ class Execution {
   Stage wait_in_line();
   Stage admit();
   Stage plan();
-  [[nodiscard]] model::Alternatives alternatives(coordinator::Standing const& in_rank_order) const;
-  [[nodiscard]] Planner::Question question_about(std::optional<Compression> const& sent) const;
   Stage launch();
   Stage commit();
 

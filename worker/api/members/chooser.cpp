@@ -5,6 +5,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
+#include "collectives/model/choice/averages.hpp"
 #include "collectives/model/choice/select.hpp"
 #include "collectives/model/choice/shared_memory.hpp"
 #include "collectives/plan/positions.hpp"
@@ -72,15 +73,16 @@ Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, Dtype dtype,
   auto const sent =
       service::decide_compression(group_, {op, options.reduce, dtype, bytes, shares_memory}, options.compression);
   if (!sent) return Error(PlanErrc::unsupported_operation, sent.error().detail);
+  bool const is_large_average = !*sent && model::is_large_average(options.reduce, dtype, bytes);
   bool const adds_codes = *sent && !(*sent)->between && reduces(op);
   if (options.algorithm == "auto" && shares_memory && !adds_codes) {
-    auto choice = for_shared_memory(op, bytes, in_place, is_rooted(op) ? options.root : 0);
+    auto choice = for_shared_memory(op, bytes, in_place, is_rooted(op) ? options.root : 0, is_large_average);
     if (choice) choice->compression = *sent;
     return choice;
   }
   // Where members share memory, codes between groups have nothing to pass.
   auto const codes = shares_memory && !adds_codes ? std::nullopt : *sent;
-  auto line = service::select(group_, name(op), bytes, options.algorithm, codes);
+  auto line = service::select(group_, name(op), bytes, options.algorithm, codes, is_large_average);
   if (!line) return Error(PlanErrc::unsupported_operation, line.error().detail);
   auto const algorithm = algorithms::find(line->algorithm);
   if (algorithm.has_error()) return algorithm.error();
@@ -93,8 +95,8 @@ Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, Dtype dtype,
 }
 
 // Sizes are rounded up to powers of two, so that a program with many of them does not cost the model every time.
-Result<Chooser::Choice> Chooser::for_shared_memory(Op op, std::uint64_t bytes, bool in_place,
-                                                   std::uint32_t root) const {
+Result<Chooser::Choice> Chooser::for_shared_memory(Op op, std::uint64_t bytes, bool in_place, std::uint32_t root,
+                                                   bool is_large_average) const {
   auto const ranks = number_of_members();
   if (op == Op::all_reduce) {
     auto const algorithm = algorithms::find(model::shared_memory_all_reduce(ranks, bytes, in_place));
@@ -106,6 +108,7 @@ Result<Chooser::Choice> Chooser::for_shared_memory(Op op, std::uint64_t bytes, b
   wish.op = op;
   if (is_rooted(op)) wish.root = root;
   wish.uneven = has_blocks(op);
+  wish.as_average = is_large_average;
   auto const rounded = std::bit_ceil(std::clamp<std::uint64_t>(bytes, 1, largest_bytes));
   auto chosen = model::select(wish, one_host, rounded, 1, model::Constants::shared_memory());
   if (chosen.has_error()) return chosen.error();

@@ -57,7 +57,8 @@ class Chooser {
                                      CollectiveOptions const& options);
   [[nodiscard]] Result<Choice> decide(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory, bool in_place,
                                       CollectiveOptions const& options) const;
-  [[nodiscard]] Result<Choice> for_shared_memory(Op op, std::uint64_t bytes, bool in_place, std::uint32_t root) const;
+  [[nodiscard]] Result<Choice> for_shared_memory(Op op, std::uint64_t bytes, bool in_place, std::uint32_t root,
+                                                 bool is_large_average) const;
 
   [[nodiscard]] std::uint32_t number_of_members() const { return static_cast<std::uint32_t>(group_.members.size()); }
 

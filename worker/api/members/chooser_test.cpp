@@ -95,6 +95,33 @@ TEST_CASE("with codes by auto a reduction takes an algorithm that adds them at o
   CHECK(algorithm(1000) == "ring");
 }
 
+TEST_CASE("a large average takes an algorithm that needs no wider numbers, a small one and a sum the table's") {
+  auto group = group_of(5);
+  group.selection = {{"all_reduce", {}, "bcube", 0, 2, {}, {}}};
+  embedded::Chooser chooser(group);
+  auto const algorithm = [&](ReduceOp reduce, std::uint64_t bytes, char const* name) {
+    CollectiveOptions options;
+    options.reduce = reduce;
+    options.algorithm = name;
+    return chooser.choose(Op::all_reduce, bytes, Dtype::f32, "links", false, options).value()->algorithm->name;
+  };
+  CHECK(algorithm(ReduceOp::avg, 1 << 20, "auto") == "ring");
+  CHECK(algorithm(ReduceOp::avg, 1 << 20, "bcube") == "bcube");
+  CHECK(algorithm(ReduceOp::avg, 1024, "auto") == "bcube");
+  CHECK(algorithm(ReduceOp::sum, 1 << 20, "auto") == "bcube");
+}
+
+TEST_CASE("over shared memory a large average to one member takes such an algorithm, too") {
+  embedded::Chooser chooser(group_of(5));
+  CollectiveOptions options;
+  options.reduce = ReduceOp::avg;
+  for (auto const op : {Op::reduce, Op::reduce_scatter}) {
+    auto const& algorithm = *chooser.choose(op, 1 << 20, Dtype::f32, "shm", false, options).value()->algorithm;
+    plan::Spec const spec{.op = op, .algorithm = std::string(algorithm.name), .ranks = 5};
+    CHECK(plan::summation_of(algorithm, spec) == plan::Summation::one_by_one);
+  }
+}
+
 TEST_CASE("auto is refused for what has no codes, and without the group's table") {
   auto group = group_of(3);
   group.selection = {{"all_reduce", {}, "ring", 0, 2, {}, {}}, {"gather", {}, "direct", 0, 2, {}, {}}};

@@ -34,6 +34,7 @@ struct Case {
   std::uint64_t elements = 0;
   std::size_t shift = 0;  // elements between an aligned address and the first source; other sources differ
   Reducer::How how;
+  bool equal = false;  // most elements are the same in all sources
 };
 
 Dtype width_of(Case const& c, bool wide) { return wide ? Dtype::f32 : c.dtype; }
@@ -46,6 +47,7 @@ std::string difference(GpuUnit& unit, Case const& c, std::mt19937_64& random) {
   for (std::size_t s = 0; s < c.sources; ++s) {
     auto const size = element_bytes(width_of(c, s == 0 && c.how.wide_source));
     inputs.push_back(random_bytes(c.elements * size, random));
+    if (c.equal && s > 0) std::copy_n(inputs[0].begin(), inputs[0].size() / 4 * 3, inputs[s].begin());
     memory.push_back(unit.acquire((c.elements + c.shift + s) * size).value());
     gpu_sources.push_back(memory.back()->bytes().data() + (c.shift + s) % (c.shift + 3) * size);
     REQUIRE(unit.upload(const_cast<std::byte*>(gpu_sources.back()), inputs.back()).has_value());
@@ -114,6 +116,25 @@ TEST_CASE("a GPU reduces every dtype with every operation to the CPU's bits") {
                                                     << ": " << differs);
             }
       }
+  });
+}
+
+TEST_CASE("a GPU finds the average of equal numbers as the CPU does") {
+  on_every_gpu([](Gpu& gpu) {
+    Rig rig(gpu);
+    std::mt19937_64 random(fresh_seed());
+    std::vector<float> const weights(5, 0.125F);
+    for (auto const dtype : {Dtype::f32, Dtype::f64})
+      for (std::size_t const sources : {2, 3, 5})
+        for (std::size_t const shift : {0, 1})
+          for (std::uint32_t const single : {0, 1}) {
+            Case c{ReduceOp::avg, dtype, sources, 1 + shift, 1003, shift, {.divisor = 5, .scale = 8}};
+            c.how.weights = weights.data();
+            c.how.contributions = static_cast<std::uint32_t>(sources);
+            c.how.single = single;
+            c.equal = true;
+            CHECK(difference(*rig.unit, c, random) == "");
+          }
   });
 }
 

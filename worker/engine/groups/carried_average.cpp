@@ -8,8 +8,13 @@
 namespace chorus::engine {
 namespace {
 
-bool is_summed_at_one_place(plan::Algorithm const& algorithm, plan::Spec const& spec) {
-  return spec.ranks <= 2 || (algorithm.in_worker_order != nullptr && algorithm.in_worker_order(spec));
+// Returns true if a run finds the average of equal numbers by itself, in the dtype of the tensor.
+bool can_average(Dtype dtype, plan::Algorithm const& algorithm, plan::Spec const& spec) {
+  bool const is_half = dtype == Dtype::f16 || dtype == Dtype::bf16;
+  if (is_half)  // summed at one place, which keeps the sum in f32
+    return spec.ranks <= 2 || (algorithm.in_worker_order != nullptr && algorithm.in_worker_order(spec));
+  bool const is_float = dtype == Dtype::f32 || dtype == Dtype::f64;
+  return is_float && plan::summation_of(algorithm, spec) != plan::Summation::any;
 }
 
 }  // namespace
@@ -18,11 +23,11 @@ std::optional<CarriedAverage> CarriedAverage::of(ReduceOp reduce, Dtype dtype, p
                                                  plan::Spec const& spec, std::uint64_t contributions) {
   if (reduce != ReduceOp::avg || !reduces(spec.op)) return std::nullopt;
   if (contributions == 0 && spec.ranks == 1) return std::nullopt;
-  if (contributions == 0 && (dtype == Dtype::f32 || dtype == Dtype::f64)) return std::nullopt;
-  auto const carrier = devices::Carrier::of(dtype, std::max<std::uint64_t>(contributions, spec.ranks));
-  CarriedAverage const carried(carrier, dtype, spec, contributions);
-  if (carried.is_half() && contributions == 0 && is_summed_at_one_place(algorithm, spec)) return std::nullopt;
-  return carried;
+  if (contributions == 0 && can_average(dtype, algorithm, spec)) return std::nullopt;
+  auto const summands = std::max<std::uint64_t>(contributions, spec.ranks);
+  bool const is_scaled = contributions != 0 && (dtype == Dtype::f32 || dtype == Dtype::f64);
+  auto const carrier = is_scaled ? devices::Carrier::scaled(dtype, summands) : devices::Carrier::of(dtype, summands);
+  return CarriedAverage(carrier, dtype, spec, contributions);
 }
 
 plan::Sizes CarriedAverage::sizes(plan::Sizes const& narrow) const {
@@ -44,7 +49,7 @@ Status CarriedAverage::widen(std::span<std::byte> to, std::span<std::byte const>
     carrier_.widen(to, from);
     return ok();
   }
-  if (is_float()) {
+  if (is_reduction()) {
     auto const* const source = from.data();
     auto* const destination = to.data();
     auto const each = weight();
@@ -62,7 +67,7 @@ Status CarriedAverage::narrow(std::span<std::byte> to, std::span<std::byte> sums
     carrier_.narrow(to, sums, divisor_);
     return ok();
   }
-  if (is_float()) {
+  if (is_reduction()) {
     std::byte const* const source = sums.data();
     auto* const destination = to.data();
     return gpu->fold(ReduceOp::avg, narrow_, {&source, 1, &destination, 1, to.size() / element_bytes(narrow_), false},

@@ -26,9 +26,10 @@ namespace chorus::engine {
 // A value. Any thread.
 class CarriedAverage {
  public:
-  // Empty if the call is no average, or a run can average by itself: one tensor per rank in f32 or f64, or in f16 or
-  // bf16 where every element is summed at one place, which keeps the sum in f32. `contributions`: number of tensors of
-  // all ranks together if it is not one per rank; each rank adds its own before the run.
+  // Empty if the call is no average, or a run can average by itself: one tensor per rank, in f32 or f64 where equal
+  // contributions are not lost in their sum (plan::Summation), or in f16 or bf16 where every element is summed at one
+  // place, which keeps the sum in f32. `contributions`: number of tensors of all ranks together if it is not one per
+  // rank; each rank adds its own before the run.
   [[nodiscard]] static std::optional<CarriedAverage> of(ReduceOp reduce, Dtype dtype, plan::Algorithm const& algorithm,
                                                         plan::Spec const& spec, std::uint64_t contributions = 0);
 
@@ -38,10 +39,10 @@ class CarriedAverage {
   [[nodiscard]] std::uint64_t bytes(std::uint64_t narrow_bytes) const {
     return carrier_.bytes(narrow_bytes / element_bytes(narrow_));
   }
-  // f32 and f64 are scaled in place.
+  // f32 and f64 of several tensors per rank are scaled in place.
   [[nodiscard]] bool is_as_wide() const { return carrier_.is_as_wide(); }
   // GPU in whose memory the run works, given that of the narrow buffers; null: host memory.
-  [[nodiscard]] devices::GpuUnit* place(devices::GpuUnit* gpu) const { return is_float() ? gpu : nullptr; }
+  [[nodiscard]] devices::GpuUnit* place(devices::GpuUnit* gpu) const { return is_reduction() ? gpu : nullptr; }
 
   // For floats: weights with which an average in the narrow dtype folds one or several sources into the wide input.
   // `weights` holds weight() once per source.
@@ -62,7 +63,8 @@ class CarriedAverage {
         op_(spec.op),
         ranks_(spec.ranks),
         divisor_(static_cast<std::uint32_t>(contributions != 0 ? contributions : spec.ranks)) {}
-  [[nodiscard]] bool is_float() const { return is_half() || is_as_wide(); }
+  // True if widening and narrowing are reductions of one source, which GPUs do, too.
+  [[nodiscard]] bool is_reduction() const { return is_half() || is_as_wide(); }
   [[nodiscard]] bool is_half() const { return narrow_ == Dtype::f16 || narrow_ == Dtype::bf16; }
 
   devices::Carrier carrier_;

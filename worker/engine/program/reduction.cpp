@@ -14,7 +14,10 @@ devices::Reducer reducer_of(plan::Program const& program, Dtype dtype, ReduceOp 
 }
 
 Average average_of(plan::Program const& program, Dtype dtype, ReduceOp reduce) {
-  return averages(program, reduce) ? Average::of(dtype, program.spec.ranks) : Average{};
+  if (!averages(program, reduce)) return {};
+  auto const ranks = program.spec.ranks;
+  return {ranks, devices::scale_of_average(dtype, ranks),
+          program.adds_one_by_one ? devices::compared_contributions(dtype, ranks) : 0};
 }
 
 Reductions::Reductions(plan::Program const& program, Dtype dtype, ReduceOp reduce, std::optional<Average> average)

@@ -18,12 +18,15 @@ namespace chorus::engine {
 struct Average {
   std::uint32_t divisor = 1;
   float scale = 1;
-  [[nodiscard]] static Average of(Dtype dtype, std::uint32_t ranks) {
-    return {ranks, devices::scale_of_average(dtype, ranks)};
-  }
-  void divide(devices::Reducer::How& how) const {
+  // How many contributions are compared with the single one of a final instruction; 0: none. See Reducer::How.
+  std::uint32_t compared = 0;
+
+  // `single`: which operand is a contribution.
+  void divide(devices::Reducer::How& how, std::size_t single) const {
     how.divisor = divisor;
     how.scale = divisor == 1 ? 1 : scale;
+    how.contributions = compared;
+    how.single = static_cast<std::uint32_t>(single);
   }
 };
 
@@ -73,12 +76,13 @@ inline Reduction Reductions::of(std::uint32_t instruction, Operands const& opera
   auto const& i = program_.instructions[instruction];
   Reduction reduction;
   auto& how = reduction.how;
-  if (i.is_final()) average_.divide(how);
+  if (i.is_final()) average_.divide(how, i.has_partial_other() ? 0 : 1);
   bool const combines = operands.operand != nullptr;
   how.wide_source = keeps_wide_partials_ && combines && i.has_wide_operand();
   how.wide_results = keeps_wide_partials_ && i.has_wide_result();
   reduction.result = how.wide_results ? operands.partial : operands.dst;
   if (!combines) {
+    how.contributions = 0;
     reduction.sources = {operands.other};
     reduction.source_count = 1;
     reduction.only_moves = how.divisor == 1 && !how.wide_results;

@@ -238,6 +238,10 @@ Status GpuElements::step(Optimizer const& optimizer, Step const& step, std::span
           devices::Reducer::How how{.wide_source = wide && !is_first, .wide_results = wide && !is_last};
           if (is_last) how.divisor = divisor;
           if (is_last) how.scale = scale;
+          if (is_last && !is_first && averages) {
+            how.contributions = devices::compared_contributions(dtype, divisor);
+            how.single = 1;
+          }
           float const weights[] = {is_first ? 1 / scale : 1, 1 / scale};
           if (scale != 1) how.weights = weights;
           auto const added =

@@ -5,6 +5,7 @@
 // Every thread moves packs of 16 bytes, and the grid is as large as the work, which is faster than a grid-stride loop
 // (docs/explanation/gpu.md). The common case, all addresses multiples of 16 bytes and nothing wide, has a fast path.
 #include "worker/devices/cuda/kernels/kernels.hpp"
+#include "worker/devices/cuda/kernels/operations.cuh"
 #include "worker/devices/cuda/kernels/packs.cuh"
 
 namespace chorus::devices::cuda {
@@ -12,83 +13,10 @@ namespace {
 
 constexpr unsigned blocks_max = 0x7fffffff;  // of a grid
 
-// Integers are summed and multiplied in unsigned types of at least 32 bits, which wrap.
-struct Sum {
-  static constexpr bool divides = false;
-  template <class T>
-  static __device__ T apply(T a, T b) {
-    return static_cast<T>(a + b);
-  }
-};
-struct Prod {
-  static constexpr bool divides = false;
-  template <class T>
-  static __device__ T apply(T a, T b) {
-    if constexpr (is_same<T, std::uint16_t> || is_same<T, std::uint8_t>)
-      return static_cast<T>(static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b));
-    else
-      return a * b;
-  }
-};
-// Signed integers are added as unsigned ones and divided as signed ones.
-struct Avg {
-  static constexpr bool divides = true;
-  static __device__ float apply(float a, float b) { return a + b; }
-  static __device__ double apply(double a, double b) { return a + b; }
-  template <class T>
-  static __device__ T apply(T a, T b) {
-    if constexpr (sizeof(T) == 8)
-      return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-    else
-      return static_cast<T>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
-  }
-};
-// `x != x` is true for a NaN only; a NaN on the right fails the comparison and is taken.
-struct Min {
-  static constexpr bool divides = false;
-  template <class T>
-  static __device__ T apply(T a, T b) {
-    return (a < b) || (a != a) ? a : b;
-  }
-};
-struct Max {
-  static constexpr bool divides = false;
-  template <class T>
-  static __device__ T apply(T a, T b) {
-    return (a > b) || (a != a) ? a : b;
-  }
-};
-struct Band {
-  static constexpr bool divides = false;
-  template <class T>
-  static __device__ T apply(T a, T b) {
-    return static_cast<T>(a & b);
-  }
-};
-struct Bor {
-  static constexpr bool divides = false;
-  template <class T>
-  static __device__ T apply(T a, T b) {
-    return static_cast<T>(a | b);
-  }
-};
-struct Bxor {
-  static constexpr bool divides = false;
-  template <class T>
-  static __device__ T apply(T a, T b) {
-    return static_cast<T>(a ^ b);
-  }
-};
-
-template <class T>
-__device__ T divided(T x, std::uint32_t divisor, float scale) {
-  if constexpr (is_same<T, float> || is_same<T, double>)
-    return x / (static_cast<T>(divisor) / static_cast<T>(scale));
-  else if constexpr (T(-1) < T(0))
-    return static_cast<T>(static_cast<std::int64_t>(x) / static_cast<std::int64_t>(divisor));
-  else
-    return static_cast<T>(static_cast<std::uint64_t>(x) / divisor);
-}
+template <class Op, class Stored>
+constexpr bool compares = Op::divides && (is_same<Stored, float> || is_same<Stored, double>);
+__device__ bool has_same_bits(float a, float b) { return __float_as_uint(a) == __float_as_uint(b); }
+__device__ bool has_same_bits(double a, double b) { return __double_as_longlong(a) == __double_as_longlong(b); }
 
 template <class Op, class Format>
 struct Reducer {
@@ -115,6 +43,18 @@ struct Reducer {
 
   __device__ bool divides() const { return a.divisor > 1 || a.scale != 1; }
 
+  // Divides a sum, or returns the single contribution if as many numbers that equal it have this sum.
+  __device__ Value quotient(Value sum, Stored const* single) const {
+    if constexpr (compares<Op, Stored>)
+      if (single != nullptr) {
+        auto const term = weighed(a.single, *single);
+        auto multiple = term;
+        for (unsigned k = 1; k < a.contributions; ++k) multiple += term;
+        if (has_same_bits(multiple, sum)) return *single;
+      }
+    return divided(sum, a.divisor, a.scale);
+  }
+
   __device__ Value source_element(unsigned s, std::uint64_t i) const {
     if constexpr (is_half)
       if (s == 0 && a.wide_source) return weighed(s, static_cast<float const*>(a.sources[0])[i]);
@@ -125,7 +65,8 @@ struct Reducer {
     auto value = source_element(0, i);
     for (unsigned s = 1; s < a.source_count; ++s) value = Op::apply(value, source_element(s, i));
     if constexpr (Op::divides)
-      if (divides()) value = divided(value, a.divisor, a.scale);
+      if (divides())
+        value = quotient(value, a.contributions != 0 ? static_cast<Stored const*>(a.sources[a.single]) + i : nullptr);
     for (unsigned d = 0; d < a.destination_count; ++d) {
       if constexpr (is_half)
         if (a.wide_results) {
@@ -150,9 +91,11 @@ struct Reducer {
         }
         return weigh(s, values);
       }
+    unpack(s, stored_pack(s, at), values);
+  }
+  __device__ Pack stored_pack(unsigned s, std::uint64_t at) const {
     auto const* const from = static_cast<unsigned char const*>(a.sources[s]) + at * sizeof(Stored);
-    auto const pack = load_pack(from, alignment_of(from));
-    unpack(s, pack, values);
+    return load_pack(from, alignment_of(from));
   }
 
   __device__ void store(unsigned d, std::uint64_t at, Value const (&values)[elements_per_pack]) const {
@@ -177,11 +120,22 @@ struct Reducer {
     store_pack(to, pack, alignment_of(to));
   }
 
-  __device__ void divide(Value (&values)[elements_per_pack]) const {
-    if constexpr (Op::divides)
-      if (divides())
+  // Divides the sums of the pack that begins at element `at`.
+  __device__ void divide(std::uint64_t at, Value (&values)[elements_per_pack]) const {
+    if constexpr (Op::divides) {
+      if (!divides()) return;
+      if (compares<Op, Stored> && a.contributions != 0) {
+        auto const pack = stored_pack(a.single, at);
 #pragma unroll
-        for (unsigned i = 0; i < elements_per_pack; ++i) values[i] = divided(values[i], a.divisor, a.scale);
+        for (unsigned i = 0; i < elements_per_pack; ++i) {
+          auto const single = element<Stored>(pack, i);
+          values[i] = quotient(values[i], &single);
+        }
+        return;
+      }
+#pragma unroll
+      for (unsigned i = 0; i < elements_per_pack; ++i) values[i] = quotient(values[i], nullptr);
+    }
   }
 
   __device__ void unpack(unsigned s, Pack const& pack, Value (&values)[elements_per_pack]) const {
@@ -212,7 +166,7 @@ struct Reducer {
     }
 #pragma unroll
     for (unsigned p = 0; p < count; ++p) {
-      divide(sums[p]);
+      divide((first + p * apart) * elements_per_pack, sums[p]);
 #pragma unroll
       for (unsigned i = 0; i < elements_per_pack; ++i) set_element(packs[p], i, Format::store(sums[p][i]));
     }
@@ -231,7 +185,7 @@ struct Reducer {
 #pragma unroll
       for (unsigned i = 0; i < elements_per_pack; ++i) sums[i] = Op::apply(sums[i], others[i]);
     }
-    divide(sums);
+    divide(at, sums);
     for (unsigned d = 0; d < a.destination_count; ++d) store(d, at, sums);
   }
 

@@ -23,6 +23,8 @@ struct FoldArguments {
   std::uint32_t divisor;            // of avg
   float scale;                      // of avg of floats: they are divided by divisor / scale
   float weights[sources_max];       // of avg of floats: factor of each source, if is_weighted
+  std::uint32_t contributions;      // of avg of f32 and f64, with `single`: see Reducer::How
+  std::uint32_t single;
   bool is_weighted;
   bool wide_source;   // f16, bf16: the first source is f32
   bool wide_results;  // f16, bf16: the destinations are f32

@@ -84,6 +84,8 @@ class CudaSession final : public Session {
     arguments.destination_count = static_cast<std::uint32_t>(to_reduce.destination_count);
     arguments.divisor = op == ReduceOp::avg ? how.divisor : 1;
     arguments.scale = how.scale;
+    arguments.contributions = how.contributions;
+    arguments.single = how.single;
     arguments.is_weighted = how.weights != nullptr;
     for (std::size_t s = 0; how.weights != nullptr && s < to_reduce.source_count; ++s)
       arguments.weights[s] = how.weights[s];

@@ -42,11 +42,19 @@ class StepArithmetic {
   template <class Operands>
   [[nodiscard]] devices::Reducer::How computing(Operands const& operands, bool is_final) {
     devices::Reducer::How how;
-    if (is_final) average_.divide(how);
+    if (is_final) average_.divide(how, last_contribution(operands));
+    if (operands.size() < 2) how.contributions = 0;
     if (average_.scale == 1 || operands.size() < 2) return how;
     for (std::size_t k = 0; k < operands.size(); ++k) weights_[k] = operands[k].is_partial ? 1 : 1 / average_.scale;
     how.weights = weights_.data();
     return how;
+  }
+
+  template <class Operands>
+  [[nodiscard]] static std::size_t last_contribution(Operands const& operands) {
+    auto last = operands.size() - 1;
+    while (last > 0 && operands[last].is_partial) --last;
+    return last;
   }
 
   std::uint32_t const ranks_;

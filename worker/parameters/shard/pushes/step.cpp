@@ -37,6 +37,7 @@ class Merging {
   Merging(Dtype dtype, bool averages, std::size_t gradients)
       : reducer_(averages ? ReduceOp::avg : ReduceOp::sum, dtype) {
     how_.divisor = static_cast<std::uint32_t>(gradients);
+    if (averages) compared_ = devices::compared_contributions(dtype, gradients);
     how_.scale = averages ? devices::scale_of_average(dtype, gradients) : 1;
     if (how_.scale != 1) weights_.assign(gradients, 1 / how_.scale);
   }
@@ -45,12 +46,17 @@ class Merging {
       weights_.resize(arguments.source_count, weights_[0]);
     auto how = how_;
     how.weights = weights_.empty() ? nullptr : weights_.data();
+    if (arguments.source_count == how.divisor) {
+      how.contributions = compared_;
+      how.single = how.divisor - 1;
+    }
     reducer_.run(arguments, how);
   }
 
  private:
   devices::Reducer const reducer_;
   devices::Reducer::How how_;
+  std::uint32_t compared_ = 0;
   std::vector<float> weights_;
 };
 

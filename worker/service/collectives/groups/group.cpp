@@ -6,6 +6,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/op.hpp"
+#include "collectives/model/choice/averages.hpp"
 #include "collectives/model/choice/candidates.hpp"
 #include "collectives/model/choice/compressions.hpp"
 #include "collectives/model/network.hpp"
@@ -28,17 +29,25 @@ bool fits(api::Selection const& line, std::string_view op, std::optional<std::ui
   return line.op == op && (!line.max_bytes || (bytes && *bytes <= *line.max_bytes));
 }
 
-// Codes are added at one place: where the table has an algorithm that adds on the way, another one with few bytes.
-api::Selection for_codes(api::Selection const& line, std::size_t ranks) {
-  auto const op = parse_op(line.op);
-  auto const algorithm =
-      op ? model::algorithm_of_codes(*op, line.algorithm, static_cast<std::uint32_t>(ranks)) : line.algorithm;
+// Returns the line, or one with the algorithm that takes the place of the line's.
+api::Selection with(api::Selection const& line, std::string_view algorithm, std::string_view lack) {
   if (algorithm == line.algorithm) return line;
   api::Selection other;
   other.op = line.op;
   other.algorithm = algorithm;
-  other.reason = line.algorithm + " does not add codes at one place";
+  other.reason = line.algorithm + std::string(lack);
   return other;
+}
+
+// Codes are added at one place: where the table has an algorithm that adds on the way, another one with few bytes.
+api::Selection for_codes(api::Selection const& line, Op op, std::size_t ranks) {
+  return with(line, model::algorithm_of_codes(op, line.algorithm, static_cast<std::uint32_t>(ranks)),
+              " does not add codes at one place");
+}
+
+api::Selection for_average(api::Selection const& line, Op op, std::size_t ranks) {
+  return with(line, model::algorithm_of_averages(op, line.algorithm, static_cast<std::uint32_t>(ranks)),
+              " would carry the average in wider numbers");
 }
 
 Problem refused(std::string pointer, std::string detail) {
@@ -203,7 +212,7 @@ http::Checked<std::optional<Compression>> decide_compression(api::Group const& g
 
 http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::optional<std::uint64_t> bytes,
                                      std::optional<std::string> const& algorithm,
-                                     std::optional<Compression> const& compression) {
+                                     std::optional<Compression> const& compression, bool is_large_average) {
   bool const by_name = algorithm && *algorithm != "auto";
   if (auto coded = with_codes_between(group, op, by_name ? *algorithm : "", compression)) return std::move(*coded);
   if (by_name) {
@@ -214,9 +223,13 @@ http::Checked<api::Selection> select(api::Group const& group, std::string_view o
     asked.algorithm = *algorithm;
     return asked;
   }
-  for (auto const& line : group.selection)
-    if (fits(line, op, bytes))
-      return compression && !compression->between ? for_codes(line, group.members.size()) : line;
+  auto const ranks = group.members.size();
+  auto const known = parse_op(op);
+  for (auto const& line : group.selection) {
+    if (!fits(line, op, bytes)) continue;
+    if (known && compression && !compression->between) return for_codes(line, *known, ranks);
+    return known && is_large_average ? for_average(line, *known, ranks) : line;
+  }
   Problem problem(ProblemCode::unsupported,
                   of_epoch(group) + " has no algorithm for " + std::string(op) +
                       (bytes ? " of " + std::to_string(*bytes) + " bytes" : std::string(" of any size")));

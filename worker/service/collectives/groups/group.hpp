@@ -53,12 +53,14 @@ struct Assignment {
 // The algorithm for an operation of this size: from the first fitting line of the group's table, or from the line
 // without a limit if the members cannot all tell the size. An algorithm asked for by name gets the root and arity of
 // its line, if it has one. A reduction of codes gets an algorithm that adds them at one place; codes between groups get
-// one that has them, with the sizes of the groups, unless all members are in one group. Problem unsupported if the
-// table has no line for it, or if there are no such codes.
+// one that has them, with the sizes of the groups, unless all members are in one group. A large average gets one that
+// needs no wider numbers (`is_large_average`). Problem unsupported if the table has no line for it, or if there are no
+// such codes.
 [[nodiscard]] http::Checked<api::Selection> select(api::Group const& group, std::string_view op,
                                                    std::optional<std::uint64_t> bytes,
                                                    std::optional<std::string> const& algorithm,
-                                                   std::optional<Compression> const& compression = std::nullopt);
+                                                   std::optional<Compression> const& compression = std::nullopt,
+                                                   bool is_large_average = false);
 
 // A call whose compression is to be decided. Members pass the same.
 struct CompressionQuestion {

@@ -6,6 +6,7 @@
 #include "collectives/core/error_feedback.hpp"
 #include "collectives/core/nearest_name.hpp"
 #include "collectives/core/op.hpp"
+#include "collectives/model/choice/averages.hpp"
 #include "worker/engine/trace/run_identity.hpp"
 #include "worker/service/operands/fused_list.hpp"
 #include "worker/service/operands/local_shape.hpp"
@@ -226,7 +227,11 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   auto const bytes = local->elements ? std::optional(*local->elements * width) : std::nullopt;
   auto const sent = decide_compression(assignment.group, {op, *reduce, found.tensor.dtype, bytes}, *compression);
   if (!sent) return sent.error();
-  auto const selection = select(assignment.group, name(op), bytes, call.algorithm, *sent);
+  bool const averages_over_parts = found.parts > 0 && *reduce == ReduceOp::avg;
+  bool const is_one_each = !averages_over_parts && !call.contributions;
+  bool const is_large_average =
+      is_one_each && bytes && model::is_large_average(*reduce, found.tensor.dtype, *bytes) && !*sent;
+  auto const selection = select(assignment.group, name(op), bytes, call.algorithm, *sent, is_large_average);
   if (!selection) return selection.error();
 
   RunOrder order;
@@ -245,7 +250,6 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   bool const is_named = call.local_algorithm != "auto";
   if (is_named) order.local_algorithm = call.local_algorithm;
   order.any_order = !is_named || !keeps_order(call.local_algorithm);
-  bool const averages_over_parts = found.parts > 0 && *reduce == ReduceOp::avg;
   order.contributions =
       call.contributions.value_or(averages_over_parts ? std::uint64_t{found.parts} * ranks : std::uint64_t{0});
   if (op != Op::barrier) order.admitted = Admitted{found.tensor.version, found.tensor.dtype};
@@ -262,7 +266,9 @@ Checked<RunOrder> portion_of(RunOrder const& first, std::size_t portion, Assignm
                              api::LocalCall const& call) {
   auto const& list = *first.fused;
   auto const& vector = list.portions()[portion];
-  auto const selection = select(assignment.group, name(first.spec.op), vector.bytes, call.algorithm, first.compression);
+  bool const is_large_average = !first.compression && model::is_large_average(first.reduce, list.dtype(), vector.bytes);
+  auto const selection =
+      select(assignment.group, name(first.spec.op), vector.bytes, call.algorithm, first.compression, is_large_average);
   if (!selection) return selection.error();
   auto order = first;
   order.portion = portion;

@@ -52,6 +52,15 @@ TEST_CASE("four f16 of 60,000, u8 of 200, i8 of 127 and more are their average, 
   averages_to_itself<double>(group, "f64", 1.7e308);
 }
 
+TEST_CASE("five equal f32 or f64 are their average by every algorithm, although their sum is rounded") {
+  LiveGroup group(5);
+  group.assign(1);
+  averages_to_itself<float>(group, "f32", 0.1F);
+  averages_to_itself<float>(group, "f32", std::numeric_limits<float>::max());
+  averages_to_itself<double>(group, "f64", 0.1);
+  averages_to_itself<double>(group, "f64", std::numeric_limits<double>::lowest());
+}
+
 TEST_CASE("the average of several tensors per worker does not overflow in the worker either") {
   LiveGroup group(2);
   group.assign(1);

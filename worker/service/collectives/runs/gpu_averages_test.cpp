@@ -24,21 +24,21 @@ void put_on_device(LiveWorker& worker, std::string const& name, std::string cons
   REQUIRE_MESSAGE(answer.status / 100 == 2, answer.body);
 }
 
-// Three ranks: on one GPU, on another, and in host memory.
+// Ranks on one GPU, on another, and in host memory.
 template <class T>
-void check_average(std::string const& dtype, T value, bool several) {
+void check_average(std::string const& dtype, T value, bool several, std::size_t ranks = 3) {
   LiveGroup group(
-      3, [](WorkerOptions& options) { options.gpu_limits.arena_bytes = 12 << 20; },
+      ranks, [](WorkerOptions& options) { options.gpu_limits.arena_bytes = 12 << 20; },
       [](std::size_t) { return std::move(make_doubles(2).found); });
   group.assign(1);
-  std::vector<std::string> const devices{"cuda:0", "cuda:1", "cpu"};
+  std::vector<std::string> const devices{"cuda:0", "cuda:1", "cpu", "cuda:1", "cpu"};
   auto const names = several ? std::vector<char const*>{"x/0", "x/1"} : std::vector<char const*>{"x"};
-  for (auto const* algorithm : {"ring", "mesh"}) {
-    for (std::size_t rank = 0; rank < 3; ++rank)
+  for (auto const* algorithm : {"ring", "mesh", "tree"}) {
+    for (std::size_t rank = 0; rank < ranks; ++rank)
       for (auto const* name : names) put_on_device(group.at(rank), name, dtype, devices[rank], value, 3000);
     auto const body = R"({"tensor":"x","reduce":"avg","algorithm":")" + std::string(algorithm) + "\"}";
     for (auto const& answer : group.all_reduce(body)) CHECK_MESSAGE(answer.status == 200, dtype, body, answer.body);
-    for (std::size_t rank = 0; rank < 3; ++rank) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
       INFO(dtype, " ", algorithm, " ", rank);
       auto const* const name = several ? "x/1" : "x";
       CHECK((group.at(rank).template get_tensor<T>(name) == std::vector<T>(3000, value)));
@@ -55,6 +55,11 @@ TEST_CASE("numbers at their limits, on GPUs and beside them, are their average")
   check_average<std::uint8_t>("u8", 200, false);
   check_average<float>("f32", 0x1.8p127F, false);
   check_average<std::int64_t>("i64", std::numeric_limits<std::int64_t>::max(), false);
+}
+
+TEST_CASE("five equal f32 or f64, on GPUs and beside them, are their average") {
+  check_average<float>("f32", 0.1F, false, 5);
+  check_average<double>("f64", 0.1, false, 5);
 }
 
 TEST_CASE("so are several tensors of a name on a GPU") {
