@@ -20,7 +20,7 @@ inline constexpr std::size_t max_shape = 65536;
 
 // Raised whenever a generator or a pass emits other instructions for the same spec. It is part of every plan hash, so
 // that workers of two releases refuse each other instead of exchanging wrong chunks.
-inline constexpr std::uint32_t generator_version = 5;
+inline constexpr std::uint32_t generator_version = 6;
 
 struct Spec {
   Op op = Op::all_reduce;

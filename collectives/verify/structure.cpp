@@ -66,6 +66,9 @@ std::string check_instruction(Program const& program, Instruction const& i) {
   if (i.writes_dst() && i.dst == Buffer::input) return "writes the input";
   if (program.adds_one_by_one && i.has_partial_operand() && i.has_partial_other())
     return "adds two partial sums, in a plan that adds one by one";
+  bool const ends_with_one = i.adds() && i.has_partial_operand() != i.has_partial_other();
+  if (program.adds_one_by_one && i.is_final() && program.spec.ranks > 2 && !ends_with_one)
+    return "ends a sum without one contribution, in a plan that adds one by one";
   auto const result = plan::holding(program.spec, program.rank, program.chunks).output;
   if (i.writes_dst() && i.dst == Buffer::output &&
       !(result.contains(i.dst_chunk) && result.contains(i.dst_chunk + (i.chunks - 1) * i.stride)))

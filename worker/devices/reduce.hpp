@@ -40,8 +40,8 @@ using Weights = float const*;
 // integers, and for f16, whose sums are f32.
 [[nodiscard]] float scale_of_average(Dtype dtype, std::uint64_t summands);
 
-// Returns Reducer::How::contributions of an average of so many numbers: 0 if the quotient of equal numbers is exact. Of
-// f32 and f64 it is with two numbers and with four, whose sum is rounded, if at all, to a multiple of four.
+// Returns Reducer::How::contributions of an average of so many numbers that are added one by one: 0 if the quotient of
+// equal numbers is exact. Of f32 and f64 it is with two numbers and with four (plan::summation_of).
 [[nodiscard]] std::uint32_t compared_contributions(Dtype dtype, std::uint64_t summands);
 
 // A complete reduction of one operation and dtype. Integers wrap (two's complement); min and max of a NaN give NaN; avg
@@ -57,9 +57,9 @@ class Reducer {
     std::uint32_t divisor = 1;  // of the result, if the operation is avg
     float scale = 1;            // floats are divided by divisor / scale, because sources have been divided by scale,
     Weights weights = nullptr;  // or are by these weights when they are read
-    // f32 and f64: how many contributions the sum has, all added one by one. If as many numbers that equal the source
-    // `single`, a contribution, have this sum, then that number is the average: the quotient would miss it where a
-    // multiple of it is rounded. 0: the quotient.
+    // f32 and f64 with weights: how many contributions the sum has, all added one by one. If as many numbers that equal
+    // the source `single`, a contribution, have this sum, then that number is the average: the quotient would miss it
+    // where a multiple of it is rounded. 0: the quotient.
     std::uint32_t contributions = 0;
     std::uint32_t single = 0;
     bool wide_source = false;   // f16, bf16, blocks: the first source is f32, wide_bytes() per element

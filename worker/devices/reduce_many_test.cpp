@@ -301,7 +301,7 @@ TEST_CASE("the average of numbers that equal the single one is that number, in e
     using T = decltype(zero);
     auto const average = kernels.reduce[static_cast<std::size_t>(ReduceOp::avg)][static_cast<std::size_t>(dtype)];
     std::mt19937_64 random(3);
-    for (std::uint32_t const numbers : {3, 5, 6, 7, 24})
+    for (std::uint32_t const numbers : {3, 5, 6, 7, 9, 24, 100})
       for (bool const is_partial : {false, true})  // the other numbers are added before
         for (std::size_t const shift : {0, 1}) {
           CAPTURE(kernels.name);
@@ -309,7 +309,7 @@ TEST_CASE("the average of numbers that equal the single one is that number, in e
           CAPTURE(numbers);
           constexpr std::size_t elements = 331;
           std::vector<T> equal(elements + 1), partial(elements + 1), result(elements + 1);
-          float const weight = 1.0F / 32;
+          float const weight = 1.0F / 128;
           for (std::size_t i = 0; i <= elements; ++i) {
             equal[i] = std::ldexp(T(1) + T(random() >> 11) * T(0x1p-53), static_cast<int>(random() % 200) - 100);
             if (i % 7 == 0 && i % 5 != 0) equal[i] = std::numeric_limits<T>::denorm_min();
@@ -330,7 +330,7 @@ TEST_CASE("the average of numbers that equal the single one is that number, in e
           if (is_partial) weights.back() = 1;
           auto* to = const_cast<std::byte*>(at(result));
           average({sources.data(), sources.size(), &to, 1, elements, shift == 0},
-                  {.divisor = numbers, .scale = 32, .weights = weights.data(), .contributions = numbers});
+                  {.divisor = numbers, .scale = 128, .weights = weights.data(), .contributions = numbers});
           CHECK(std::memcmp(at(result), at(expected), elements * sizeof(T)) == 0);
         }
   };

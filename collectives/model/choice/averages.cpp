@@ -7,13 +7,13 @@
 namespace chorus::model {
 namespace {
 
-// Below this latencies count for more than bytes.
 constexpr std::uint64_t large_bytes = 128 * 1024;
 
 }  // namespace
 
-bool is_large_average(ReduceOp reduce, Dtype dtype, std::uint64_t bytes) {
-  return reduce == ReduceOp::avg && (dtype == Dtype::f32 || dtype == Dtype::f64) && bytes >= large_bytes;
+bool is_large_average(Op op, ReduceOp reduce, Dtype dtype, std::uint64_t bytes) {
+  bool const is_average = reduces(op) && reduce == ReduceOp::avg;
+  return is_average && (dtype == Dtype::f32 || dtype == Dtype::f64) && bytes >= large_bytes;
 }
 
 std::string_view algorithm_of_averages(Op op, std::string_view of_sums, std::uint32_t ranks) {

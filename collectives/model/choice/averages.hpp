@@ -11,8 +11,9 @@
 
 namespace chorus::model {
 
-// Returns true if twice the bytes of a payload would cost more than an algorithm that needs no wider numbers.
-[[nodiscard]] bool is_large_average(ReduceOp reduce, Dtype dtype, std::uint64_t bytes);
+// Returns true for averages of f32 or f64 from the size on where bytes cost more than latencies. Not for averages over
+// several tensors per rank, which are never carried.
+[[nodiscard]] bool is_large_average(Op op, ReduceOp reduce, Dtype dtype, std::uint64_t bytes);
 
 // Returns the algorithm of members' calls for large averages, if the group's table has `of_sums`: the same, if it needs
 // no wider numbers, otherwise one that does not.

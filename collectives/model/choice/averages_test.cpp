@@ -9,13 +9,14 @@ using namespace chorus;
 using namespace chorus::model;
 
 TEST_CASE("a large average is one of f32 or f64 whose bytes count for more than latencies") {
-  CHECK(is_large_average(ReduceOp::avg, Dtype::f32, 1 << 20));
-  CHECK(is_large_average(ReduceOp::avg, Dtype::f64, 1 << 20));
-  CHECK_FALSE(is_large_average(ReduceOp::avg, Dtype::f32, 4096));
-  CHECK_FALSE(is_large_average(ReduceOp::sum, Dtype::f32, 1 << 20));
+  CHECK(is_large_average(Op::all_reduce, ReduceOp::avg, Dtype::f32, 1 << 20));
+  CHECK(is_large_average(Op::all_reduce, ReduceOp::avg, Dtype::f64, 1 << 20));
+  CHECK_FALSE(is_large_average(Op::all_reduce, ReduceOp::avg, Dtype::f32, 4096));
+  CHECK_FALSE(is_large_average(Op::all_reduce, ReduceOp::sum, Dtype::f32, 1 << 20));
+  CHECK_FALSE(is_large_average(Op::broadcast, ReduceOp::avg, Dtype::f32, 1 << 20));
   // Others are carried in wider numbers by nearly every algorithm.
-  CHECK_FALSE(is_large_average(ReduceOp::avg, Dtype::f16, 1 << 20));
-  CHECK_FALSE(is_large_average(ReduceOp::avg, Dtype::i32, 1 << 20));
+  CHECK_FALSE(is_large_average(Op::all_reduce, ReduceOp::avg, Dtype::f16, 1 << 20));
+  CHECK_FALSE(is_large_average(Op::all_reduce, ReduceOp::avg, Dtype::i32, 1 << 20));
 }
 
 TEST_CASE("members' large averages take the table's algorithm unless it needs wider numbers") {
@@ -34,14 +35,19 @@ TEST_CASE("auto chooses for a large average among the algorithms that need no wi
   std::vector<Locality> localities;
   for (auto const* host : {"a", "a", "b", "b", "c", "c"}) localities.push_back({"", "", "", host});
   for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter}) {
-    auto const chosen = select({.op = op, .as_average = true}, localities, 1 << 20, 4, Constants::defaults()).value();
+    auto const chosen =
+        select({.op = op, .without_wider_sums = true}, localities, 1 << 20, 4, Constants::defaults()).value();
     for (auto const& candidate : chosen.considered) {
       CAPTURE(candidate.spec.algorithm);
       auto const* const algorithm = algorithms::find(candidate.spec.algorithm).value();
       CHECK(plan::summation_of(*algorithm, candidate.spec) != plan::Summation::any);
     }
   }
+  auto const number = [&](Wish const& wish) {
+    return select(wish, localities, 1 << 20, 4, Constants::defaults()).value().considered.size();
+  };
+  CHECK(number({.op = Op::broadcast, .without_wider_sums = true}) == number({.op = Op::broadcast}));
   // Whoever names one gets it.
-  Wish const named{.algorithm = "bcube", .as_average = true};
+  Wish const named{.algorithm = "bcube", .without_wider_sums = true};
   CHECK(select(named, localities, 1 << 20, 4, Constants::defaults()).value().spec.algorithm == "bcube");
 }

@@ -181,8 +181,10 @@ bool Candidates::fits(Algorithm const& algorithm, Spec const& spec) const {
   bool const is_named = algorithm.name == wish_.algorithm;
   if (wish_.shape && !is_named) return false;
   if (wish_.uneven && algorithm.equal_chunks != nullptr && algorithm.equal_chunks(spec)) return false;
-  if (wish_.as_average && !is_named && plan::summation_of(algorithm, spec) == plan::Summation::any) return false;
-  if (!wish_.reproducible || !reduces(wish_.op)) return true;
+  if (!reduces(wish_.op)) return true;
+  bool const is_free = is_named || coded_level_;
+  if (wish_.without_wider_sums && !is_free && plan::summation_of(algorithm, spec) == plan::Summation::any) return false;
+  if (!wish_.reproducible) return true;
   return algorithm.in_worker_order != nullptr && algorithm.in_worker_order(spec);
 }
 

@@ -23,8 +23,8 @@ struct Wish {
   // Codes between groups: only plans that have them, in groups of `compression->between`, unless all ranks are in one.
   // With codes of all messages the elements that the caller passes are carriers.
   std::optional<Compression> compression;
-  bool reproducible = false;  // only algorithms that reduce in worker order, which all give the same bits
-  bool as_average = false;    // auto: only algorithms that need no wider numbers for averages (averages.hpp)
+  bool reproducible = false;        // only algorithms that reduce in worker order, which all give the same bits
+  bool without_wider_sums = false;  // auto: only algorithms that average without wider numbers (averages.hpp)
   // Numbers by which the reason calls the ranks; empty: their own. Roots of wish and specs are not translated.
   std::vector<plan::Rank> names = {};
 };

@@ -145,11 +145,11 @@ asio::awaitable<http::Checked<api::SimulationAnswer>> Planner::simulate(api::Sim
 Planner::Key Planner::key_of(Question const& question) {
   auto const& wish = question.wish;
   auto const number = [](std::optional<std::uint32_t> value) { return value ? static_cast<std::int64_t>(*value) : -1; };
-  return {question.group,    question.epoch,         wish.algorithm,
-          wish.op,           wish.in_place,          wish.uneven,
-          wish.reproducible, wish.as_average,        wish.shape,
-          number(wish.root), number(wish.arity),     wish.compression ? to_string(*wish.compression) : std::string(),
-          question.elements, question.element_bytes, question.on_gpus};
+  return {question.group,    question.epoch,          wish.algorithm,
+          wish.op,           wish.in_place,           wish.uneven,
+          wish.reproducible, wish.without_wider_sums, wish.shape,
+          number(wish.root), number(wish.arity),      wish.compression ? to_string(*wish.compression) : std::string(),
+          question.elements, question.element_bytes,  question.on_gpus};
 }
 
 void Planner::keep(Key const& key, model::Choice const& choice) {

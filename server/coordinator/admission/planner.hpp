@@ -75,7 +75,7 @@ class Planner {
     std::uint32_t epoch;
     std::string algorithm;
     Op op;
-    bool in_place, uneven, reproducible, as_average;
+    bool in_place, uneven, reproducible, without_wider_sums;
     std::optional<std::vector<std::uint32_t>> shape;
     std::int64_t root, arity;  // -1: not fixed
     std::string compression;   // empty: none

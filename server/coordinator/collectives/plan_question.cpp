@@ -21,8 +21,8 @@ Planner::Question question_about(api::Group const& group, Order const& order, Ad
   Planner::Question question{group.name, group.epoch, model::wish_for(order.wish, sent), admitted.elements,
                              element_bytes(admitted.dtype)};
   auto const bytes = question.elements * question.element_bytes;
-  bool const travels_as_it_is = !sent && admitted.contributions == 0;
-  question.wish.as_average = travels_as_it_is && model::is_large_average(order.reduce, admitted.dtype, bytes);
+  question.wish.without_wider_sums =
+      admitted.contributions == 0 && model::is_large_average(order.wish.op, order.reduce, admitted.dtype, bytes);
   if (sent && !sent->between) {
     planning::Vector const vector{admitted.parts.front().sizes, admitted.dtype};
     question.elements = vector.priced_elements(sent, order.wish.op, static_cast<std::uint32_t>(group.members.size()));

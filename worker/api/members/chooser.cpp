@@ -73,7 +73,8 @@ Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, Dtype dtype,
   auto const sent =
       service::decide_compression(group_, {op, options.reduce, dtype, bytes, shares_memory}, options.compression);
   if (!sent) return Error(PlanErrc::unsupported_operation, sent.error().detail);
-  bool const is_large_average = !*sent && model::is_large_average(options.reduce, dtype, bytes);
+  bool const is_large_average =
+      options.algorithm_shape.empty() && model::is_large_average(op, options.reduce, dtype, bytes);
   bool const adds_codes = *sent && !(*sent)->between && reduces(op);
   if (options.algorithm == "auto" && shares_memory && !adds_codes) {
     auto choice = for_shared_memory(op, bytes, in_place, is_rooted(op) ? options.root : 0, is_large_average);
@@ -108,7 +109,7 @@ Result<Chooser::Choice> Chooser::for_shared_memory(Op op, std::uint64_t bytes, b
   wish.op = op;
   if (is_rooted(op)) wish.root = root;
   wish.uneven = has_blocks(op);
-  wish.as_average = is_large_average;
+  wish.without_wider_sums = is_large_average;
   auto const rounded = std::bit_ceil(std::clamp<std::uint64_t>(bytes, 1, largest_bytes));
   auto chosen = model::select(wish, one_host, rounded, 1, model::Constants::shared_memory());
   if (chosen.has_error()) return chosen.error();

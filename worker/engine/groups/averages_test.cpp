@@ -10,7 +10,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
-#include "worker/engine/groups/carried_average.hpp"
+#include "worker/engine/groups/carried.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/shared_fleet.hpp"
 
@@ -111,10 +111,10 @@ Bytes close_vector_of(Dtype dtype, Rank rank, std::uint64_t elements) {
 }
 
 // Averages as callers make them: they widen before, and divide after, if the run does not.
-class Average {
+class CallersAverage {
  public:
   enum class Numbers : bool { telling, close };
-  Average(Fleet& fleet, Case c, Numbers numbers = Numbers::telling)
+  CallersAverage(Fleet& fleet, Case c, Numbers numbers = Numbers::telling)
       : case_(c), ranks_(fleet.ranks()), numbers_(numbers), collective_(fleet, c, fleet.now()) {
     auto const& program = *collective_.spec(0).program;
     carried_ = CarriedAverage::of(c.reduce, c.dtype, *c.algorithm, program.spec);
@@ -207,14 +207,14 @@ void check_catalogue(Fleet& fleet) {
           c.in_place = spec.in_place;
           c.segment_bytes = 64;
           c.run = ++run;
-          Average average(fleet, c);
+          CallersAverage average(fleet, c);
           REQUIRE_MESSAGE(average.run(), to_string(c), " of ", fleet.ranks(), " does not end");
           auto const wrong = average.wrong();
           CHECK_MESSAGE(wrong.empty(), wrong);
           if (op != Op::all_reduce || (dtype != Dtype::f32 && dtype != Dtype::f64)) continue;
           c.run = ++run;
           c.elements = 999;
-          Average close(fleet, c, Average::Numbers::close);
+          CallersAverage close(fleet, c, CallersAverage::Numbers::close);
           REQUIRE(close.run());
           auto const disagreement = close.disagreement();
           CHECK_MESSAGE(disagreement.empty(), disagreement);
@@ -243,4 +243,39 @@ TEST_CASE(
     SharedFleet fleet(options);
     check_catalogue(fleet);
   }
+}
+
+TEST_CASE("among 16 ranks, algorithms that add in pairs or one by one find the average of equal f32 in f32" *
+          doctest::test_suite("exhaustive")) {
+  FleetOptions options;
+  options.ranks = 16;
+  LoopbackFleet fleet(options);
+  std::uint64_t run = 0;
+  for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter})
+    for (auto const* algorithm : algorithms::all_for(op))
+      for (auto const& spec : algorithms::representative_specs(*algorithm, op, fleet.ranks())) {
+        if (plan::summation_of(*algorithm, spec) == plan::Summation::any) continue;
+        Case c{.algorithm = algorithm, .op = op, .root = spec.root, .arity = spec.arity, .shape = spec.shape};
+        c.reduce = ReduceOp::avg;
+        c.elements = 61;
+        c.in_place = spec.in_place;
+        c.run = ++run;
+        CHECK_FALSE(CarriedAverage::of(c.reduce, c.dtype, *algorithm, spec).has_value());
+        CallersAverage average(fleet, c);
+        REQUIRE(average.run());
+        auto const wrong = average.wrong();
+        CHECK_MESSAGE(wrong.empty(), wrong);
+      }
+}
+
+TEST_CASE("an average with codes between groups is carried as one without where the plan has no codes") {
+  Compression const between(WireFormat::bf16, Level::host);
+  auto const is_carried = [&](plan::Algorithm const& algorithm, std::vector<std::uint32_t> shape) {
+    plan::Spec const spec{
+        .op = Op::all_reduce, .algorithm = std::string(algorithm.name), .ranks = 6, .shape = std::move(shape)};
+    return Carried::of(between, ReduceOp::avg, Dtype::f32, algorithm, spec, {100, {}, {}}).has_value();
+  };
+  CHECK(is_carried(algorithms::bcube, {}));
+  CHECK_FALSE(is_carried(algorithms::ring, {}));
+  CHECK_FALSE(is_carried(algorithms::grouped_allpairs, {2, 2, 2}));
 }

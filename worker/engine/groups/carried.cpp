@@ -7,8 +7,9 @@ namespace chorus::engine {
 std::optional<Carried> Carried::of(std::optional<Compression> const& compression, ReduceOp reduce, Dtype dtype,
                                    plan::Algorithm const& algorithm, plan::Spec const& spec, plan::Sizes const& sizes,
                                    std::uint64_t contributions) {
-  if (compression) {
-    if (compression->between) return std::nullopt;
+  bool const has_codes = algorithm.coded_from != nullptr && algorithm.coded_from(spec) != plan::no_codes;
+  if (compression && compression->between && has_codes) return std::nullopt;
+  if (compression && !compression->between) {
     Compressed compressed(compression->format, dtype, spec, sizes);
     auto of_codes = compressed.sizes();
     return Carried(std::move(compressed), reduce, std::move(of_codes));

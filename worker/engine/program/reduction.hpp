@@ -21,10 +21,12 @@ struct Average {
   // How many contributions are compared with the single one of a final instruction; 0: none. See Reducer::How.
   std::uint32_t compared = 0;
 
-  // `single`: which operand is a contribution.
-  void divide(devices::Reducer::How& how, std::size_t single) const {
+  void divide(devices::Reducer::How& how) const {
     how.divisor = divisor;
     how.scale = divisor == 1 ? 1 : scale;
+  }
+  // Of a sum of several operands that is divided; `single`: which of them is a contribution.
+  void compare(devices::Reducer::How& how, std::size_t single) const {
     how.contributions = compared;
     how.single = static_cast<std::uint32_t>(single);
   }
@@ -76,13 +78,12 @@ inline Reduction Reductions::of(std::uint32_t instruction, Operands const& opera
   auto const& i = program_.instructions[instruction];
   Reduction reduction;
   auto& how = reduction.how;
-  if (i.is_final()) average_.divide(how, i.has_partial_other() ? 0 : 1);
+  if (i.is_final()) average_.divide(how);
   bool const combines = operands.operand != nullptr;
   how.wide_source = keeps_wide_partials_ && combines && i.has_wide_operand();
   how.wide_results = keeps_wide_partials_ && i.has_wide_result();
   reduction.result = how.wide_results ? operands.partial : operands.dst;
   if (!combines) {
-    how.contributions = 0;
     reduction.sources = {operands.other};
     reduction.source_count = 1;
     reduction.only_moves = how.divisor == 1 && !how.wide_results;
@@ -90,6 +91,7 @@ inline Reduction Reductions::of(std::uint32_t instruction, Operands const& opera
   }
   reduction.sources = {how.wide_source ? operands.partial : operands.operand, operands.other};
   reduction.source_count = 2;
+  if (i.is_final()) average_.compare(how, i.has_partial_other() ? 0 : 1);
   if (average_.scale != 1) how.weights = weights_[i.has_partial_operand() ? 1 : 0][i.has_partial_other() ? 1 : 0];
   return reduction;
 }

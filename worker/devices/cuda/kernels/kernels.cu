@@ -43,11 +43,21 @@ struct Reducer {
 
   __device__ bool divides() const { return a.divisor > 1 || a.scale != 1; }
 
+  // As in EqualOrQuotient: the sum is not as near to the exact multiple as rounded sums of equal numbers are.
+  __device__ bool is_far(Value sum, Value term) const {
+    constexpr Value half_ulp = sizeof(Value) == 4 ? Value(0x1p-24) : Value(0x1p-53);
+    constexpr Value smallest = sizeof(Value) == 4 ? Value(0x1p-149) : Value(0x1p-1074);
+    auto const count = static_cast<Value>(a.contributions), difference = sum - term * count;
+    return (difference < 0 ? -difference : difference) >
+           (term < 0 ? -term : term) * (count * count * half_ulp) + count * smallest;
+  }
+
   // Divides a sum, or returns the single contribution if as many numbers that equal it have this sum.
   __device__ Value quotient(Value sum, Stored const* single) const {
     if constexpr (compares<Op, Stored>)
       if (single != nullptr) {
         auto const term = weighed(a.single, *single);
+        if (is_far(sum, term)) return divided(sum, a.divisor, a.scale);
         auto multiple = term;
         for (unsigned k = 1; k < a.contributions; ++k) multiple += term;
         if (has_same_bits(multiple, sum)) return *single;

@@ -42,9 +42,9 @@ class StepArithmetic {
   template <class Operands>
   [[nodiscard]] devices::Reducer::How computing(Operands const& operands, bool is_final) {
     devices::Reducer::How how;
-    if (is_final) average_.divide(how, last_contribution(operands));
-    if (operands.size() < 2) how.contributions = 0;
+    if (is_final) average_.divide(how);
     if (average_.scale == 1 || operands.size() < 2) return how;
+    if (is_final) average_.compare(how, last_contribution(operands));
     for (std::size_t k = 0; k < operands.size(); ++k) weights_[k] = operands[k].is_partial ? 1 : 1 / average_.scale;
     how.weights = weights_.data();
     return how;

@@ -30,12 +30,12 @@ bool fits(api::Selection const& line, std::string_view op, std::optional<std::ui
 }
 
 // Returns the line, or one with the algorithm that takes the place of the line's.
-api::Selection with(api::Selection const& line, std::string_view algorithm, std::string_view lack) {
+api::Selection with(api::Selection const& line, std::string_view algorithm, std::string_view why_not) {
   if (algorithm == line.algorithm) return line;
   api::Selection other;
   other.op = line.op;
   other.algorithm = algorithm;
-  other.reason = line.algorithm + std::string(lack);
+  other.reason = line.algorithm + std::string(why_not);
   return other;
 }
 

@@ -228,9 +228,10 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   auto const sent = decide_compression(assignment.group, {op, *reduce, found.tensor.dtype, bytes}, *compression);
   if (!sent) return sent.error();
   bool const averages_over_parts = found.parts > 0 && *reduce == ReduceOp::avg;
-  bool const is_one_each = !averages_over_parts && !call.contributions;
+  auto const contributions =
+      call.contributions.value_or(averages_over_parts ? std::uint64_t{found.parts} * ranks : std::uint64_t{0});
   bool const is_large_average =
-      is_one_each && bytes && model::is_large_average(*reduce, found.tensor.dtype, *bytes) && !*sent;
+      contributions == 0 && bytes && model::is_large_average(op, *reduce, found.tensor.dtype, *bytes);
   auto const selection = select(assignment.group, name(op), bytes, call.algorithm, *sent, is_large_average);
   if (!selection) return selection.error();
 
@@ -250,8 +251,7 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   bool const is_named = call.local_algorithm != "auto";
   if (is_named) order.local_algorithm = call.local_algorithm;
   order.any_order = !is_named || !keeps_order(call.local_algorithm);
-  order.contributions =
-      call.contributions.value_or(averages_over_parts ? std::uint64_t{found.parts} * ranks : std::uint64_t{0});
+  order.contributions = contributions;
   if (op != Op::barrier) order.admitted = Admitted{found.tensor.version, found.tensor.dtype};
   order.reduce = *reduce;
   order.compression = *sent;
@@ -266,7 +266,8 @@ Checked<RunOrder> portion_of(RunOrder const& first, std::size_t portion, Assignm
                              api::LocalCall const& call) {
   auto const& list = *first.fused;
   auto const& vector = list.portions()[portion];
-  bool const is_large_average = !first.compression && model::is_large_average(first.reduce, list.dtype(), vector.bytes);
+  bool const is_large_average =
+      first.contributions == 0 && model::is_large_average(first.spec.op, first.reduce, list.dtype(), vector.bytes);
   auto const selection =
       select(assignment.group, name(first.spec.op), vector.bytes, call.algorithm, first.compression, is_large_average);
   if (!selection) return selection.error();
