@@ -46,10 +46,9 @@ struct Reducer {
   // As in EqualOrQuotient: the sum is not as near to the exact multiple as rounded sums of equal numbers are.
   __device__ bool is_far(Value sum, Value term) const {
     constexpr Value half_ulp = sizeof(Value) == 4 ? Value(0x1p-24) : Value(0x1p-53);
-    constexpr Value smallest = sizeof(Value) == 4 ? Value(0x1p-149) : Value(0x1p-1074);
+    constexpr Value lost = sizeof(Value) == 4 ? Value(0x1p-126) : Value(0x1p-1022);
     auto const count = static_cast<Value>(a.contributions), difference = sum - term * count;
-    return (difference < 0 ? -difference : difference) >
-           (term < 0 ? -term : term) * (count * count * half_ulp) + count * smallest;
+    return (difference < 0 ? -difference : difference) > (term < 0 ? -term : term) * (count * count * half_ulp) + lost;
   }
 
   // Divides a sum, or returns the single contribution if as many numbers that equal it have this sum.
